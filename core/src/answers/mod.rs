@@ -1,0 +1,5 @@
+//! Logits → probabilities → labels.
+
+mod classification;
+
+pub use classification::{Classification, Receipt, ScoredLabel};

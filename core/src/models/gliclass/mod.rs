@@ -1,0 +1,5 @@
+//! GLiClass uni-encoder models.
+
+mod config;
+
+pub use config::{ClassPooling, GliClassConfig, Mt5Config, Pooling, Scorer};

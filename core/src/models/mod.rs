@@ -1,0 +1,3 @@
+//! Model families: configuration → expected tensors and graph.
+
+pub mod gliclass;

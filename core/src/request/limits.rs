@@ -1,0 +1,1 @@
+//! Largest sizes accepted from a request, checked before anything is allocated for it.

@@ -1,0 +1,1 @@
+//! GLiClass prompts: rendering, tokenization, class positions, truncation.
