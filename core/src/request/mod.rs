@@ -13,4 +13,3 @@ pub(crate) mod validate;
 
 pub use classify::{Chunking, ClassifyRequest, Example, Mode, Strictness, Truncation};
 pub use labels::{DEFAULT_SEPARATOR, LabelSet};
-pub(crate) use quote::quote;
