@@ -46,7 +46,7 @@ fn request() -> impl Strategy<Value = Request> {
 fn a_request_has_the_same_bits_in_any_batch() {
     for model in models() {
         let engine = RefCell::new(golden::engine(CpuBackend::new(), &model));
-        proptest!(ProptestConfig::with_cases(8), |(requests in prop::collection::vec(request(), 2..7))| {
+        proptest!(ProptestConfig { cases: 8, failure_persistence: None, ..Default::default() }, |(requests in prop::collection::vec(request(), 2..7))| {
             let mut engine = engine.borrow_mut();
             let sequences: Vec<Sequence> = requests.iter().map(|(l, t)| sequence(&engine, l, t)).collect();
             let refs: Vec<&Sequence> = sequences.iter().collect();
@@ -71,7 +71,7 @@ fn padding_content_never_matters() {
     for model in [root.join("mt5"), root.join("mt5-fp8")].into_iter().chain(pooled) {
         let engine = RefCell::new(golden::engine(CpuBackend::new(), &model));
         let padding = prop::collection::vec(0u32..2040, 1..40);
-        proptest!(ProptestConfig::with_cases(12), |((labels, text) in request(), padding in padding)| {
+        proptest!(ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() }, |((labels, text) in request(), padding in padding)| {
             let mut engine = engine.borrow_mut();
             let config = engine.model().config().clone();
             let plain = sequence(&engine, &labels, &text);
