@@ -1,9 +1,12 @@
 //! Windows of text and groups of labels against the reference's chunking pipeline.
 
-use super::fixture::{TINY, TOKENIZER, simple, single, tiny};
-use super::goldens::check_predictions;
+use super::fixture::{TINY, TOKENIZER, simple, single, tiny, tiny_path};
+use super::goldens::{check_predictions, check_within};
 use dikast_core::Error;
 use dikast_core::answers::{Receipt, assemble};
+use dikast_core::checkpoint::ModelFiles;
+use dikast_core::cpu::CpuBackend;
+use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::request::{Chunking, ClassifyRequest, LabelSet};
 use dikast_core::tokens::gliclass::prepare;
 use serde_json::json;
@@ -87,4 +90,22 @@ fn the_work_of_one_request_is_limited() {
     assert!(matches!(&error, Error::TooLarge { what, .. } if what.contains("rendered")), "{error}");
     request.chunking = Some(Chunking { text_chars: 1, overlap_chars: 0, labels: 1 });
     assert!(matches!(request.validate(), Err(Error::TooLarge { .. })));
+}
+
+#[test]
+fn the_reference_chunking_pipeline_end_to_end() {
+    let golden = &tiny("goldens/mt5-extra.json")["chunking"];
+    let files = ModelFiles::open(tiny_path("mt5")).unwrap();
+    let mut engine = Engine::load(CpuBackend::new(), &files, EngineOptions::default()).unwrap();
+    let labels = LabelSet::from_json(&golden["labels"]).unwrap();
+    let multi = ClassifyRequest {
+        threshold: 0.3,
+        max_tokens: Some(256),
+        chunking: Some(Chunking { text_chars: 300, overlap_chars: 50, labels: 3 }),
+        ..ClassifyRequest::new(golden["text"].as_str().unwrap(), labels)
+    };
+    let answers = pollster::block_on(engine.classify(&[multi.clone(), single(multi)]));
+    let [Ok(multi), Ok(single)] = &answers[..] else { panic!("{answers:?}") };
+    check_within(&multi.predictions(), &golden["multi_label_threshold_0.3"][0], 1e-4);
+    check_within(&single.predictions(), &golden["single_label"][0], 1e-4);
 }

@@ -113,11 +113,15 @@ fn check_scores(golden: &Value, i: usize, prepared: &Prepared) {
 }
 
 pub(crate) fn check_predictions(predictions: &[&ScoredLabel], expected: &Value) {
+    check_within(predictions, expected, 1e-6);
+}
+
+pub(crate) fn check_within(predictions: &[&ScoredLabel], expected: &Value, tolerance: f64) {
     let expected = expected.as_array().unwrap();
     assert_eq!(predictions.len(), expected.len());
     for (found, expected) in predictions.iter().zip(expected) {
         assert_eq!(json!(found.label), expected["label"]);
-        assert!((f64::from(found.score) - expected["score"].as_f64().unwrap()).abs() < 1e-6);
+        assert!((f64::from(found.score) - expected["score"].as_f64().unwrap()).abs() < tolerance);
     }
 }
 
