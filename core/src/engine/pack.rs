@@ -12,7 +12,7 @@ pub fn sizes(sequences: &[&Sequence], selects_text: bool) -> Sizes {
         tokens: sum(|s| s.ids.len()),
         sequences: sequences.len(),
         labels: sum(|s| s.classes.len()),
-        text_tokens: if selects_text { sum(|s| text_len(s)) } else { 0 },
+        text_tokens: if selects_text { sum(text_len) } else { 0 },
     }
 }
 
