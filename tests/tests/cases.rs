@@ -96,7 +96,7 @@ fn the_limit_itself_is_allowed() {
         match answer {
             Ok(_) => assert!(fits, "{words}"),
             Err(Error::TooLarge { limit: l, actual, .. }) => {
-                assert_eq!((fits, l, actual), (false, limit, limit + 1))
+                assert_eq!((fits, l, actual), (false, limit, limit + 1));
             }
             Err(e) => panic!("{e}"),
         }
