@@ -72,6 +72,9 @@ pub(crate) struct InspectArgs {
     /// List every step of the forward pass.
     #[arg(long)]
     pub(crate) graph: bool,
+    /// Print the SHA-256 of the weights; reads all of them.
+    #[arg(long)]
+    pub(crate) digest: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: InspectFormat,
