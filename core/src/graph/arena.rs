@@ -1,0 +1,70 @@
+//! Liveness: where each activation lies in one block of memory.
+
+use super::{Graph, Sizes, TensorId};
+
+/// Offsets of all activations in one arena; tensors whose lives do not overlap share bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArenaLayout {
+    /// Byte offset of each tensor, by tensor index; `None` for tensors no step touches.
+    pub offsets: Vec<Option<u64>>,
+    /// Bytes of the whole arena.
+    pub bytes: u64,
+}
+
+impl Graph {
+    /// Index of the last step that reads (or, if nothing reads it, writes) each tensor.
+    pub fn last_uses(&self) -> Vec<Option<usize>> {
+        let mut last = vec![None; self.tensors.len()];
+        for (index, step) in self.steps.iter().enumerate() {
+            for id in step.reads().into_iter().chain(step.outputs()) {
+                last[id.index()] = Some(index);
+            }
+        }
+        last[self.output.index()] = Some(self.steps.len());
+        last
+    }
+
+    /// Places every tensor (inputs too) for the given sizes, first fit in order of first write.
+    ///
+    /// `bytes_of` is the backend's size of a tensor; offsets are multiples of `align`. With `keep_all`, nothing is
+    /// shared, so that every tensor can be tapped after the run.
+    pub fn arena(&self, bytes_of: impl Fn(TensorId) -> u64, align: u64, keep_all: bool) -> ArenaLayout {
+        let last = self.last_uses();
+        let mut offsets = vec![None; self.tensors.len()];
+        // (offset, end, last step) of what is alive, sorted by offset.
+        let mut live: Vec<(u64, u64, usize)> = Vec::new();
+        let mut total = 0;
+        let mut place = |id: TensorId, now: usize, live: &mut Vec<(u64, u64, usize)>| {
+            let Some(until) = last[id.index()] else { return };
+            live.retain(|&(_, _, end)| keep_all || end >= now);
+            let need = bytes_of(id).max(1).next_multiple_of(align);
+            let mut at = 0;
+            let mut slot = live.len();
+            for (i, &(start, end, _)) in live.iter().enumerate() {
+                if at + need <= start {
+                    slot = i;
+                    break;
+                }
+                at = end;
+            }
+            live.insert(slot, (at, at + need, until));
+            offsets[id.index()] = Some(at);
+            total = total.max(at + need);
+        };
+        for input in &self.inputs {
+            place(input.tensor, 0, &mut live);
+        }
+        for (now, step) in self.steps.iter().enumerate() {
+            for id in step.outputs() {
+                place(id, now, &mut live);
+            }
+        }
+        ArenaLayout { offsets, bytes: total }
+    }
+
+    /// Bytes of all activations and inputs at once alive, at most, in the reference's element sizes.
+    pub fn activation_bytes(&self, sizes: &Sizes) -> u64 {
+        let bytes = |id| (self.len(id, sizes) * self.tensor(id).dtype.bytes()) as u64;
+        self.arena(bytes, 64, false).bytes
+    }
+}

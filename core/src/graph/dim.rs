@@ -1,0 +1,104 @@
+//! Symbolic sizes.
+
+use std::fmt;
+
+/// A size known only at run time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Symbol {
+    /// Packed token rows of all sequences.
+    Tokens,
+    /// Sequences of the batch.
+    Sequences,
+    /// Packed labels (class vectors) of all sequences.
+    Labels,
+    /// Packed text rows of all sequences, where the head reads fewer rows than there are tokens.
+    TextTokens,
+}
+
+/// The sizes of one batch, or the capacities of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Sizes {
+    /// [`Symbol::Tokens`].
+    pub tokens: usize,
+    /// [`Symbol::Sequences`].
+    pub sequences: usize,
+    /// [`Symbol::Labels`].
+    pub labels: usize,
+    /// [`Symbol::TextTokens`].
+    pub text_tokens: usize,
+}
+
+impl Sizes {
+    /// The value of a symbol.
+    pub fn get(&self, symbol: Symbol) -> usize {
+        match symbol {
+            Symbol::Tokens => self.tokens,
+            Symbol::Sequences => self.sequences,
+            Symbol::Labels => self.labels,
+            Symbol::TextTokens => self.text_tokens,
+        }
+    }
+
+    /// Whether a batch of these sizes fits a bucket of `capacity`.
+    pub fn fits(&self, capacity: &Sizes) -> bool {
+        self.tokens <= capacity.tokens
+            && self.sequences <= capacity.sequences
+            && self.labels <= capacity.labels
+            && self.text_tokens <= capacity.text_tokens
+    }
+}
+
+/// One dimension of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// Known when the graph is built.
+    Fixed(usize),
+    /// Bound per batch.
+    Sym(Symbol),
+    /// One more than a symbol: offsets of packed rows (`cu_seqlens`).
+    Offsets(Symbol),
+}
+
+impl Dim {
+    /// The size with the symbols bound.
+    pub fn bind(self, sizes: &Sizes) -> usize {
+        match self {
+            Self::Fixed(n) => n,
+            Self::Sym(s) => sizes.get(s),
+            Self::Offsets(s) => sizes.get(s) + 1,
+        }
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(n: usize) -> Self {
+        Self::Fixed(n)
+    }
+}
+
+impl From<Symbol> for Dim {
+    fn from(s: Symbol) -> Self {
+        Self::Sym(s)
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tokens => "tokens",
+            Self::Sequences => "sequences",
+            Self::Labels => "labels",
+            Self::TextTokens => "text_tokens",
+        })
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(n) => write!(f, "{n}"),
+            Self::Sym(s) => write!(f, "{s}"),
+            Self::Offsets(s) => write!(f, "{s}+1"),
+        }
+    }
+}
