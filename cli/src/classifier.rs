@@ -107,6 +107,8 @@ pub(crate) mod fake {
             scores: scored
                 .map(|(label, l)| ScoredLabel { label: label.clone(), score: score(*l), logit: Some(*l) })
                 .collect(),
+            labels: request.labels.clone(),
+            chunked: false,
             mode: request.mode,
             threshold: request.threshold,
             receipt: Receipt { model: "fake".into(), backend: "cpu".into(), tokens: 7, ..Receipt::default() },

@@ -1,6 +1,6 @@
 //! The answer as programs see it. Documented and stable: fields are added, never renamed.
 
-use dikast_core::answers::Classification;
+use dikast_core::answers::{Classification, ScoredLabel};
 use dikast_core::request::Mode;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,10 +45,7 @@ impl Answer {
         Self {
             model: receipt.model.clone(),
             backend: receipt.backend.clone(),
-            mode: match classification.mode {
-                Mode::SingleLabel => "single-label",
-                Mode::MultiLabel => "multi-label",
-            },
+            mode: classification.mode.name(),
             labels: ranking(classification, top_k),
             tree,
             tokens: receipt.tokens,
@@ -60,27 +57,20 @@ impl Answer {
 /// The `top_k` best labels (all without a limit), best first; equal scores stay in request order.
 pub(crate) fn ranking(classification: &Classification, top_k: Option<usize>) -> Vec<AnswerLabel> {
     let single = classification.mode == Mode::SingleLabel;
-    let mut labels: Vec<AnswerLabel> = classification
-        .scores
-        .iter()
-        .map(|s| AnswerLabel {
-            label: s.label.clone(),
-            score: s.score,
-            logit: s.logit,
-            chosen: !single && s.score >= classification.threshold,
-        })
-        .collect();
-    labels.sort_by(|a, b| b.score.total_cmp(&a.score));
-    if single && let Some(best) = labels.first_mut() {
-        best.chosen = true;
-    }
-    labels.truncate(top_k.unwrap_or(usize::MAX));
-    labels
+    let ranked = classification.ranked(top_k).into_iter().enumerate();
+    let label = |(place, scored): (usize, &ScoredLabel)| AnswerLabel {
+        label: scored.label.clone(),
+        score: scored.score,
+        logit: scored.logit,
+        chosen: if single { place == 0 } else { scored.score >= classification.threshold },
+    };
+    ranked.map(label).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use dikast_core::answers::{Receipt, ScoredLabel};
+    use dikast_core::answers::Receipt;
+    use dikast_core::request::LabelSet;
 
     use super::*;
 
@@ -89,8 +79,10 @@ mod tests {
             |(i, score): (usize, &f32)| ScoredLabel { label: format!("l{i}"), score: *score, logit: None };
         Classification {
             scores: scores.iter().enumerate().map(scored).collect(),
+            labels: LabelSet::flat(["l0", "l1", "l2"]),
             mode,
             threshold: 0.5,
+            chunked: false,
             receipt: Receipt::default(),
         }
     }

@@ -211,8 +211,7 @@ fn dtypes(weights: &Weights) -> Vec<Stored> {
 fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
     let cpu = CpuBackend::new();
     let sizes = Sizes { tokens, sequences: 1, labels: tokens.div_ceil(16), text_tokens: tokens };
-    let budget =
-        cpu.budget(model.graph(), model.weights(), &cpu.bucket(&sizes)).map_err(Failure::Engine)?;
+    let budget = cpu.budget(model.graph(), model.weights(), &cpu.bucket(&sizes)).map_err(Failure::Engine)?;
     let need = Need {
         weights: budget.device_weights,
         host_tables: budget.host_tables,
