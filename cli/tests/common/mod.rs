@@ -6,14 +6,14 @@ use assert_cmd::Command;
 use serde_json::Value;
 
 /// The path of the program.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_dikast");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_dikast");
 
 /// Variables that would change an answer.
 const VARIABLES: [&str; 6] =
     ["DIKAST_MODEL", "DIKAST_BACKEND", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"];
 
 /// The program, untouched by the environment of whoever runs the tests.
-pub fn dikast() -> Command {
+pub(crate) fn dikast() -> Command {
     let mut command = Command::new(PROGRAM);
     for name in VARIABLES {
         command.env_remove(name);
@@ -22,22 +22,22 @@ pub fn dikast() -> Command {
 }
 
 /// What a run gave.
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The exit code.
-    pub code: i32,
+    pub(crate) code: i32,
     /// Standard output.
-    pub out: String,
+    pub(crate) out: String,
     /// Standard error.
-    pub err: String,
+    pub(crate) err: String,
 }
 
 /// Runs `dikast classify` with arguments and standard input.
-pub fn classify(args: &[&str], stdin: &[u8]) -> Outcome {
+pub(crate) fn classify(args: &[&str], stdin: &[u8]) -> Outcome {
     run(dikast().arg("classify").args(args).write_stdin(stdin))
 }
 
 /// Runs a command to its end; a panic is a failure whatever the test expects.
-pub fn run(command: &mut Command) -> Outcome {
+pub(crate) fn run(command: &mut Command) -> Outcome {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let outcome = Outcome {
@@ -51,12 +51,12 @@ pub fn run(command: &mut Command) -> Outcome {
 
 /// The JSON objects of a text, one a line.
 #[allow(dead_code, reason = "not every test file reads JSONL")]
-pub fn lines(text: &str) -> Vec<Value> {
+pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// A path as an argument.
 #[allow(dead_code, reason = "not every test file needs paths")]
-pub fn arg(path: &Path) -> &str {
+pub(crate) fn arg(path: &Path) -> &str {
     path.to_str().unwrap()
 }
