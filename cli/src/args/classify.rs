@@ -33,8 +33,8 @@ pub(crate) struct ClassifyArgs {
     pub(crate) file: Option<PathBuf>,
     /// Labels: `a,b,c`, JSON (`["a, b", "c"]`, or `{"topic": ["a", "b"]}` for a hierarchy), or `@FILE`.
     ///
-    /// May be given several times. A file holds JSON, or one label a line. Labels with a comma or with spaces at
-    /// their ends need JSON or a file.
+    /// May be given several times. A file holds JSON, or one label a line. A label with a comma needs JSON or a
+    /// file; spaces at its ends need JSON.
     #[arg(long, short, value_name = "LABELS", required_unless_present = "input", help_heading = "Input")]
     pub(crate) labels: Vec<String>,
 

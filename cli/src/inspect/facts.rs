@@ -211,7 +211,8 @@ fn dtypes(weights: &Weights) -> Vec<Stored> {
 fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
     let cpu = CpuBackend::new();
     let sizes = Sizes { tokens, sequences: 1, labels: tokens.div_ceil(16), text_tokens: tokens };
-    let budget = cpu.budget(model.graph(), model.weights(), &cpu.bucket(&sizes)).map_err(Failure::Engine)?;
+    // The sizes themselves, not their bucket: a backend without buckets has one of size zero.
+    let budget = cpu.budget(model.graph(), model.weights(), &sizes).map_err(Failure::Engine)?;
     let need = Need {
         weights: budget.device_weights,
         host_tables: budget.host_tables,

@@ -1,4 +1,5 @@
 //! Running the built program.
+#![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::path::Path;
 
@@ -50,13 +51,11 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 }
 
 /// The JSON objects of a text, one a line.
-#[allow(dead_code, reason = "not every test file reads JSONL")]
 pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// A path as an argument.
-#[allow(dead_code, reason = "not every test file needs paths")]
 pub(crate) fn arg(path: &Path) -> &str {
     path.to_str().unwrap()
 }
