@@ -3,9 +3,10 @@
  * and ways to misbehave. Counts what is asked for.
  */
 
-import { createReadStream, statSync } from 'node:fs';
+import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -39,10 +40,10 @@ export async function serve() {
     requests.push({ method: request.method, path, range: request.headers.range });
     const fault = faults.get(path) ?? faults.get(`${dirname(path)}/*`);
     const file = locate(path);
-    if (fault?.once) faults.delete(path);
+    if (fault?.once && request.method === 'GET') faults.delete(path);
     if (fault?.page) return page(response);
     if (fault?.status) return refuse(response, fault.status);
-    if (file === undefined) return refuse(response, 404);
+    if (file === undefined && fault?.body === undefined) return refuse(response, 404);
     send(request, response, file, fault ?? {});
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -53,7 +54,7 @@ export async function serve() {
     /**
      * `{page}`: a web page instead. `{status}`: an error. `{cut}`: breaks the connection after so many bytes.
      * `{short}`: serves only so many bytes as if they were all. `{slow}`: milliseconds between pieces of 256 KiB.
-     * `{body}`: other bytes. `{once}`: only the next time.
+     * `{body}`: other bytes. `{prepend}`, `{append}`: more text around it. `{once}`: only the next time.
      */
     misbehave: (path, fault) => faults.set(path, fault),
     behave: () => faults.clear(),
@@ -83,12 +84,15 @@ function refuse(response, status) {
 }
 
 function send(request, response, file, fault) {
-  const body = fault.body === undefined ? undefined : Buffer.from(fault.body);
+  const { prepend, append } = fault;
+  const more = prepend !== undefined || append !== undefined;
+  const text = more ? (prepend ?? '') + readFileSync(file, 'utf8') + (append ?? '') : fault.body;
+  const body = text === undefined ? undefined : Buffer.from(text);
   const size = body?.length ?? fault.short ?? statSync(file).size;
   const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
   if (from > size || (from === size && from > 0)) return refuse(response, 416);
   const headers = {
-    'content-type': TYPES[extname(file)] ?? 'application/octet-stream',
+    'content-type': TYPES[extname(file ?? '')] ?? 'application/octet-stream',
     'content-length': size - from,
     'accept-ranges': 'bytes',
     etag: `"${size}"`,
@@ -99,21 +103,23 @@ function send(request, response, file, fault) {
   if (request.method === 'HEAD') return response.end();
   if (body) return response.end(body.subarray(from));
   const last = Math.min(size, fault.cut ?? size) - 1;
-  if (last < from) return response.destroy();
+  const breakOff = () => setTimeout(() => response.destroy(), 50);
+  if (last < from) {
+    response.flushHeaders();
+    return breakOff();
+  }
   const stream = createReadStream(file, { start: from, end: last, highWaterMark: 256 << 10 });
-  stream.on('end', () => (fault.cut === undefined ? response.end() : response.destroy()));
-  response.on('close', () => stream.destroy());
-  pump(stream, response, fault.slow ?? 0);
+  pipeline(stream, slowly(fault), response, { end: fault.cut === undefined }).then(
+    () => fault.cut !== undefined && breakOff(),
+    () => {}, // The browser went away.
+  );
 }
 
-async function pump(stream, response, pause) {
-  try {
-    for await (const piece of stream) {
-      if (response.destroyed) return;
-      if (!response.write(piece)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
-      if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
+function slowly({ slow = 0 }) {
+  return async function* (pieces) {
+    for await (const piece of pieces) {
+      yield piece;
+      if (slow > 0) await new Promise((resolve) => setTimeout(resolve, slow));
     }
-  } catch {
-    // The browser went away.
-  }
+  };
 }

@@ -1,6 +1,6 @@
 /** The package's one class: a model in a worker. */
 
-import { checkCompatibility, unsupportedBrowser } from './compatibility.js';
+import { missingNeeds, unsupportedBrowser } from './compatibility.js';
 import { DikastError, asDikastError, cancelled } from './errors.js';
 import type { CacheChoice, FromWorker, ToWorker, WireError, WireSource } from './protocol.js';
 import type { Backend, Classification, Labels, ModelInfo, Progress, RequestOptions, Source } from './types.js';
@@ -51,7 +51,7 @@ export class Classifier {
    */
   static async load(source: Source, options: LoadOptions = {}): Promise<Classifier> {
     const { signal } = options;
-    const { missing } = await checkCompatibility();
+    const missing = missingNeeds();
     if (missing.length > 0) throw unsupportedBrowser(missing);
     if (signal?.aborted) throw cancelled();
     const classifier = new Classifier(wireSource(source), options);

@@ -22,20 +22,25 @@ export interface Compatibility {
 
 /** Looks at this browser. Downloads nothing, never throws. */
 export async function checkCompatibility(): Promise<Compatibility> {
-  const missing: string[] = [];
-  if (typeof WebAssembly !== 'object') missing.push('WebAssembly');
-  const webAssemblySimd = hasSimd();
-  if (missing.length === 0 && !webAssemblySimd) missing.push('WebAssembly SIMD');
-  if (typeof Worker !== 'function') missing.push('Web Workers');
+  const missing = missingNeeds();
   return {
     ok: missing.length === 0,
     missing,
-    webAssemblySimd,
+    webAssemblySimd: hasSimd(),
     webgpu: await webgpu(),
     cache: cacheKind(),
     freeStorage: await freeStorage(),
     memory: memory(),
   };
+}
+
+/** What the engine cannot do without and this browser lacks. Takes no time. */
+export function missingNeeds(): string[] {
+  const missing: string[] = [];
+  if (typeof WebAssembly !== 'object') missing.push('WebAssembly');
+  else if (!hasSimd()) missing.push('WebAssembly SIMD');
+  if (typeof Worker !== 'function') missing.push('Web Workers');
+  return missing;
 }
 
 /** The engine's needs as an error. */

@@ -10,19 +10,18 @@ export interface Question {
 }
 
 export interface Listener {
-  /** A question was sent; what is shown is now old. */
+  /** There is a new question; what is shown is now old. */
   asked(): void;
   answered(answer: Classification, question: Question): void;
   failed(error: DikastError): void;
 }
 
 /** Long enough to skip most keystrokes, short enough to feel live. */
-const PAUSE_MS = 90;
+export const PAUSE_MS = 90;
 
 export class Asker {
   readonly #listener: Listener;
   #classifier: Classifier | undefined;
-  #question: Question | undefined;
   #timer = 0;
   #current: AbortController | undefined;
 
@@ -34,19 +33,17 @@ export class Asker {
   use(classifier: Classifier | undefined): void {
     this.#classifier = classifier;
     this.#current?.abort();
-    if (this.#question) this.ask(this.#question, 0);
   }
 
   /** Asks, after a pause in which nothing else is asked. */
-  ask(question: Question, pause = PAUSE_MS): void {
-    this.#question = question;
+  ask(question: Question, pause: number): void {
+    this.#listener.asked();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#send(question), pause);
   }
 
   /** There is nothing to ask: answers on their way are not wanted any more. */
   drop(): void {
-    this.#question = undefined;
     clearTimeout(this.#timer);
     this.#current?.abort();
   }
@@ -57,7 +54,6 @@ export class Asker {
     this.#current?.abort();
     const current = new AbortController();
     this.#current = current;
-    this.#listener.asked();
     try {
       const answer = await classifier.classify(question.text, question.labels, {
         multi_label: !question.single,

@@ -64,9 +64,9 @@ class Row {
   readonly #mark = make('span', { className: 'mark' });
 
   constructor(label: string) {
-    const name = make('span', { className: 'name', title: label }, label);
+    const name = make('span', { className: 'name', title: label }, label, this.#mark);
     const track = make('span', { className: 'track', ariaHidden: 'true' }, this.#fill, this.#tick);
-    this.item = make('li', {}, this.#mark, name, this.#value, track);
+    this.item = make('li', {}, name, this.#value, track);
     this.item.dataset['label'] = label;
   }
 
@@ -74,7 +74,7 @@ class Row {
     this.item.classList.toggle('chosen', chosen);
     this.item.dataset['score'] = String(score);
     this.#mark.textContent = chosen ? '✓' : '';
-    this.#mark.ariaLabel = chosen ? 'chosen' : '';
+    this.#mark.title = chosen ? 'chosen' : '';
     this.#value.textContent = percent(score);
     this.#fill.style.transform = `scaleX(${Math.max(score, 0.004)})`;
     this.#tick.hidden = threshold === undefined;

@@ -25,10 +25,10 @@ export const EXAMPLES: readonly ExampleText[] = [
   },
   {
     language: 'en',
-    title: 'Film review',
-    text: 'The movie was boring and far too long.',
-    labels: ['positive', 'negative'],
-    single: true,
+    title: 'Hotel review',
+    text: 'The hotel room was lovely, but breakfast was cold and the staff were rude.',
+    labels: ['hotel', 'food', 'complaint', 'weather', 'travel'],
+    single: false,
   },
   {
     language: 'de',
@@ -39,9 +39,9 @@ export const EXAMPLES: readonly ExampleText[] = [
   },
   {
     language: 'fr',
-    title: 'Cuisine',
-    text: 'Faites revenir les oignons dans le beurre, puis ajoutez le vin blanc.',
-    labels: ['cooking', 'politics', 'travel', 'health'],
+    title: 'Santé',
+    text: 'Le nouveau vaccin protège les enfants contre la maladie.',
+    labels: ['health', 'politics', 'travel', 'sports'],
     single: true,
   },
   {

@@ -41,8 +41,8 @@ export function showBrowser(found: Compatibility): void {
     ['WebGPU', gpu.available ? gpu.adapter + (gpu.software ? ' (software)' : '') : gpu.reason],
     ...(gpu.available ? ([['GPU features', gpu.features.join(', ') || 'none']] satisfies Facts) : []),
     ['SIMD', found.webAssemblySimd ? '128 bit' : 'none'],
-    ['Keeps models in', { opfs: 'its private file system', 'cache-storage': 'Cache Storage', none: 'memory only' }[found.cache]],
-    ...(found.freeStorage === undefined ? [] : ([['Free there', bytes(found.freeStorage)]] satisfies Facts)),
+    ['Storage', { opfs: 'private file system', 'cache-storage': 'Cache Storage', none: 'memory only' }[found.cache]],
+    ...(found.freeStorage === undefined ? [] : ([['Free storage', bytes(found.freeStorage)]] satisfies Facts)),
   ]);
 }
 

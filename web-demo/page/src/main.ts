@@ -8,7 +8,7 @@ import {
   clearCache,
 } from 'dikast-web';
 
-import { Asker, type Question } from './asker.ts';
+import { Asker, PAUSE_MS, type Question } from './asker.ts';
 import { Chips } from './chips.ts';
 import { element, make } from './dom.ts';
 import { EXAMPLES, type ExampleText } from './examples.ts';
@@ -24,7 +24,7 @@ const text = element('text', HTMLTextAreaElement);
 const threshold = element('threshold', HTMLInputElement);
 const sourceNote = element('source-note', HTMLParagraphElement);
 const verdict = new Verdict();
-const chips = new Chips(changed);
+const chips = new Chips(() => changed());
 const asker = new Asker({
   asked: () => verdict.bars.stale(true),
   answered: (answer) => classifier && verdict.answer(answer, classifier.info),
@@ -77,9 +77,9 @@ function ready(loaded: Classifier, source: Source): void {
   element('builtin', HTMLButtonElement).hidden = source === BUILTIN;
   document.documentElement.dataset['model'] = loaded.info.name;
   asker.use(loaded);
-  changed();
+  changed(0);
   void keepPage().then((kept) => {
-    if (kept && loaded.info.origin.cached !== 'none') showState('ready', `Ready on the ${where}, works offline`);
+    if (kept && loaded.info.origin.cached !== 'none') showState('ready', `Ready on the ${where}`, ', works offline');
   });
 }
 
@@ -95,8 +95,8 @@ function offerBack(): void {
   };
 }
 
-/** Something on the left changed. */
-function changed(): void {
+/** Something on the left changed, or the model did. */
+function changed(pause = PAUSE_MS): void {
   const question: Question = {
     text: text.value,
     labels: [...chips.labels],
@@ -111,7 +111,7 @@ function changed(): void {
   }
   const missing = question.text.trim() === '' ? 'Write a text to judge.' : question.labels.length === 0 ? 'Name at least one label.' : '';
   if (missing === '') {
-    asker.ask(question);
+    asker.ask(question, pause);
   } else {
     asker.drop();
     if (!loading && !failedSource) verdict.placeholder(missing);
@@ -146,9 +146,9 @@ async function start(): Promise<void> {
   addEventListener('unhandledrejection', (event) => unforeseen(event.reason));
   startTheme();
   element('examples', HTMLUListElement).append(...EXAMPLES.map(exampleButton));
-  text.addEventListener('input', changed);
-  threshold.addEventListener('input', changed);
-  for (const id of ['mode-single', 'mode-multi']) element(id, HTMLInputElement).addEventListener('change', changed);
+  text.addEventListener('input', () => changed());
+  threshold.addEventListener('input', () => changed());
+  for (const id of ['mode-single', 'mode-multi']) element(id, HTMLInputElement).addEventListener('change', () => changed());
   element('loading-cancel', HTMLButtonElement).addEventListener('click', () => loading?.controller.abort());
   element('failure-retry', HTMLButtonElement).addEventListener('click', () => {
     if (failedSource || !classifier) void load(failedSource ?? BUILTIN);
@@ -161,11 +161,11 @@ async function start(): Promise<void> {
   const first = EXAMPLES[0];
   if (first) use(first);
 
-  const loaded = load(initialSource());
-  showBrowser(await checkCompatibility());
-  await loaded;
+  await load(initialSource());
   // Measured from the navigation on, for whoever looks.
   document.documentElement.dataset['ready'] = milliseconds(performance.now());
+  // Looking for a graphics device takes long enough to be worth waiting with.
+  showBrowser(await checkCompatibility());
 }
 
 void start();

@@ -7,20 +7,20 @@ use sha2::{Digest as _, Sha256};
 /// Growth of a file whose length nobody said.
 const STEP: usize = 1 << 20;
 
-/// A file that arrives in pieces: its bytes so far and their running SHA-256.
+/// A file that arrives in pieces: its bytes so far and, if wanted, their running SHA-256.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     name: String,
     bytes: Vec<u8>,
-    sum: Sha256,
+    sum: Option<Sha256>,
 }
 
 impl Incoming {
     /// A file of `expected` bytes, or of 0 when that is not known. The memory is asked for at once.
-    pub(crate) fn new(name: String, expected: usize) -> Result<Self> {
+    pub(crate) fn new(name: String, expected: usize, sum: bool) -> Result<Self> {
         let mut bytes = Vec::new();
         reserve(&mut bytes, expected)?;
-        Ok(Self { name, bytes, sum: Sha256::new() })
+        Ok(Self { name, bytes, sum: sum.then(Sha256::new) })
     }
 
     /// The next piece.
@@ -33,14 +33,16 @@ impl Incoming {
         self.bytes.resize(end, 0);
         let place = &mut self.bytes[start..];
         piece.copy_to(place);
-        self.sum.update(place);
+        if let Some(sum) = &mut self.sum {
+            sum.update(place);
+        }
         Ok(())
     }
 
     /// Name, bytes, and SHA-256 in hexadecimal digits.
-    pub(crate) fn end(self) -> (String, Vec<u8>, String) {
-        let sum = self.sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        (self.name, self.bytes, sum)
+    pub(crate) fn end(self) -> (String, Vec<u8>, Option<String>) {
+        let hex = |sum: Sha256| sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        (self.name, self.bytes, self.sum.map(hex))
     }
 }
 

@@ -36,10 +36,11 @@ impl Loader {
         Self { name, files: BTreeMap::new(), incoming: None, preface: None }
     }
 
-    /// Starts a file; `expected` bytes, 0 when unknown. A file that was not ended is dropped.
-    pub fn begin(&mut self, name: String, expected: u32) -> Result<()> {
+    /// Starts a file; `expected` bytes, 0 when unknown. A file that was not ended is dropped. `sum`: compute its
+    /// SHA-256 on the way.
+    pub fn begin(&mut self, name: String, expected: u32, sum: bool) -> Result<()> {
         self.incoming = None;
-        self.incoming = Some(Incoming::new(name, expected as usize).map_err(|e| thrown(&e))?);
+        self.incoming = Some(Incoming::new(name, expected as usize, sum).map_err(|e| thrown(&e))?);
         Ok(())
     }
 
@@ -49,11 +50,18 @@ impl Loader {
         file.write(piece).map_err(|e| thrown(&e))
     }
 
-    /// Ends the file started last and keeps it; its SHA-256 in hexadecimal digits.
-    pub fn end(&mut self) -> Result<String> {
+    /// Ends the file started last and keeps it; its SHA-256 in hexadecimal digits, if that was computed.
+    pub fn end(&mut self) -> Result<Option<String>> {
         let (name, bytes, sum) = self.incoming.take().ok_or_else(|| thrown(&not_begun()))?.end();
         self.files.insert(name, Blob::Owned(Arc::new(bytes)));
         Ok(sum)
+    }
+
+    /// Where a file's bytes are in the module's memory: address and length. They stay there until the file is
+    /// forgotten or the loader is done.
+    pub fn place(&self, name: &str) -> Vec<u32> {
+        let bytes = self.files.get(name).map_or(&[][..], Blob::bytes);
+        vec![bytes.as_ptr() as usize as u32, bytes.len() as u32]
     }
 
     /// Forgets a file.

@@ -1,9 +1,9 @@
 /** One file from the network into the loader and the cache, continued where it stopped. */
 
 import { DikastError } from '../errors.js';
-import type { Loader } from '../wasm/dikast_web.js';
 import type { CacheWriter, ModelCache } from './cache/cache.js';
 import { type Opened, type Validators, open, same } from './http.js';
+import type { Intake } from './intake.js';
 import type { Tracker } from './progress.js';
 import { refuseForeign } from './sniff.js';
 import { chunks } from './streams.js';
@@ -25,7 +25,7 @@ export class Download {
   readonly #file: string;
   readonly #expected: Expected;
   readonly #cache: ModelCache;
-  readonly #loader: Loader;
+  readonly #intake: Intake;
   readonly #tracker: Tracker;
   /** Bytes in the loader so far, and which version of the file they are from. */
   #at = 0;
@@ -37,14 +37,14 @@ export class Download {
     file: string,
     expected: Expected,
     cache: ModelCache,
-    loader: Loader,
+    intake: Intake,
     tracker: Tracker,
   ) {
     this.#url = url;
     this.#file = file;
     this.#expected = expected;
     this.#cache = cache;
-    this.#loader = loader;
+    this.#intake = intake;
     this.#tracker = tracker;
   }
 
@@ -59,7 +59,7 @@ export class Download {
       await this.#letGo();
     }
     // The part that was kept was not from this file.
-    this.#loader.discard(this.#file);
+    this.#intake.discard(this.#file);
     await this.#cache.remove(this.#file);
     this.#at = 0;
     this.#version = {};
@@ -75,11 +75,11 @@ export class Download {
     const kept = await this.#cache.find(this.#file);
     if (!kept || kept.complete || kept.bytes === 0) return false;
     const total = kept.validators.length ?? 0;
-    this.#loader.begin(this.#file, total);
+    this.#intake.begin(this.#file, total);
     this.#tracker.expect(this.#file, total);
     this.#version = kept.validators;
     for await (const chunk of this.#cache.read(this.#file, kept)) {
-      this.#loader.write(chunk);
+      this.#intake.write(chunk);
       this.#at += chunk.length;
       this.#tracker.at(this.#file, this.#at);
     }
@@ -100,7 +100,7 @@ export class Download {
     }
     const { bytes, sha256 } = this.#expected;
     if (bytes !== undefined && this.#at < bytes) throw this.#truncated(bytes);
-    const sum = this.#loader.end();
+    const sum = await this.#intake.end();
     // A wrong file is not worth keeping.
     if (sha256 === undefined || sum === sha256) await this.#writer?.complete(sum);
     else await this.#cache.remove(this.#file);
@@ -119,7 +119,7 @@ export class Download {
     try {
       for await (const chunk of chunks(opened.body)) {
         if (this.#at === 0) refuseForeign(chunk, this.#url);
-        this.#loader.write(chunk);
+        this.#intake.write(chunk);
         this.#at += chunk.length;
         this.fetched += chunk.length;
         this.#tracker.at(this.#file, this.#at);
@@ -139,7 +139,7 @@ export class Download {
     this.#version = opened.validators;
     const total = opened.total ?? this.#expected.bytes ?? 0;
     this.#tracker.expect(this.#file, total);
-    this.#loader.begin(this.#file, total);
+    this.#intake.begin(this.#file, total);
   }
 
   async #letGo(): Promise<void> {

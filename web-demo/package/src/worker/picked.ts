@@ -2,21 +2,21 @@
 
 import { DikastError } from '../errors.js';
 import type { ModelInfo } from '../types.js';
-import type { Loader } from '../wasm/dikast_web.js';
 import { type Checkpoint, Sums } from './checkpoint.js';
+import type { Intake } from './intake.js';
 import type { Tracker } from './progress.js';
 import { refuseForeign } from './sniff.js';
 import { chunks } from './streams.js';
 
 export class PickedFiles implements Checkpoint {
   readonly #files: Map<string, File>;
-  readonly #loader: Loader;
+  readonly #intake: Intake;
   readonly #tracker: Tracker;
   readonly #sums = new Sums();
 
-  constructor(files: readonly File[], loader: Loader, tracker: Tracker) {
+  constructor(files: readonly File[], intake: Intake, tracker: Tracker) {
     this.#files = new Map(files.map((file) => [file.name, file]));
-    this.#loader = loader;
+    this.#intake = intake;
     this.#tracker = tracker;
   }
 
@@ -25,12 +25,12 @@ export class PickedFiles implements Checkpoint {
     if (!file) throw this.#missing(name);
     this.#tracker.expect(name, file.size);
     this.#tracker.stage('fetch', name);
-    this.#loader.begin(name, file.size);
+    this.#intake.begin(name, file.size);
     let done = 0;
     try {
       for await (const chunk of chunks(file.stream())) {
         if (done === 0) refuseForeign(chunk, name);
-        this.#loader.write(chunk);
+        this.#intake.write(chunk);
         done += chunk.length;
         this.#tracker.at(name, done);
       }
@@ -41,7 +41,7 @@ export class PickedFiles implements Checkpoint {
       }
       throw error;
     }
-    this.#sums.found(name, this.#loader.end());
+    this.#sums.found(name, await this.#intake.end());
     this.#sums.verify(name, name);
   }
 

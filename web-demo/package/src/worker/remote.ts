@@ -2,18 +2,18 @@
 
 import { DikastError } from '../errors.js';
 import type { Manifest, ModelInfo } from '../types.js';
-import type { Loader } from '../wasm/dikast_web.js';
 import type { ModelCache } from './cache/cache.js';
 import { type Checkpoint, Sums } from './checkpoint.js';
 import { Download } from './download.js';
 import { type Validators, look, same } from './http.js';
+import type { Intake } from './intake.js';
 import type { Tracker } from './progress.js';
 
 export class RemoteFiles implements Checkpoint {
   readonly #base: string;
   readonly #manifest: Manifest | undefined;
   readonly #cache: ModelCache;
-  readonly #loader: Loader;
+  readonly #intake: Intake;
   readonly #tracker: Tracker;
   readonly #sums = new Sums();
   readonly #looks = new Map<string, Promise<Validators | undefined>>();
@@ -21,11 +21,11 @@ export class RemoteFiles implements Checkpoint {
   #fetched = 0;
   #fromCache = 0;
 
-  constructor(base: string, manifest: Manifest | undefined, cache: ModelCache, loader: Loader, tracker: Tracker) {
+  constructor(base: string, manifest: Manifest | undefined, cache: ModelCache, intake: Intake, tracker: Tracker) {
     this.#base = base;
     this.#manifest = manifest;
     this.#cache = cache;
-    this.#loader = loader;
+    this.#intake = intake;
     this.#tracker = tracker;
     for (const [file, { bytes, sha256 }] of Object.entries(manifest?.files ?? {})) {
       this.#sums.expect({ [file]: sha256 });
@@ -96,11 +96,11 @@ export class RemoteFiles implements Checkpoint {
     if (!kept?.complete || !(await this.#isCurrent(file, kept.sha256, kept.validators))) return false;
     this.#tracker.expect(file, kept.bytes);
     this.#tracker.stage('cache', file);
-    this.#loader.begin(file, kept.bytes);
+    this.#intake.begin(file, kept.bytes);
     let done = 0;
     try {
       for await (const chunk of this.#cache.read(file, kept)) {
-        this.#loader.write(chunk);
+        this.#intake.write(chunk);
         done += chunk.length;
         this.#tracker.at(file, done);
       }
@@ -109,13 +109,13 @@ export class RemoteFiles implements Checkpoint {
       if (!(error instanceof DOMException)) throw error;
       done = -1;
     }
-    const sum = this.#loader.end();
+    const sum = await this.#intake.end();
     if (done === kept.bytes && sum === kept.sha256) {
       this.#fromCache += done;
       this.#sums.found(file, sum);
       return true;
     }
-    this.#loader.discard(file);
+    this.#intake.discard(file);
     this.#tracker.at(file, 0);
     this.#repaired.push(file);
     await this.#cache.remove(file);
@@ -137,7 +137,7 @@ export class RemoteFiles implements Checkpoint {
   async #deliverFresh(file: string): Promise<void> {
     const bytes = this.#manifest?.files[file]?.bytes;
     const sha256 = this.#sums.expected(file);
-    const download = new Download(this.#url(file), file, { bytes, sha256 }, this.#cache, this.#loader, this.#tracker);
+    const download = new Download(this.#url(file), file, { bytes, sha256 }, this.#cache, this.#intake, this.#tracker);
     this.#sums.found(file, await download.run());
     this.#fetched += download.fetched;
   }

@@ -6,6 +6,7 @@ import type { Backend, ModelInfo, Progress } from '../types.js';
 import initialize, { Loader, type Model } from '../wasm/dikast_web.js';
 import { openCache } from './cache/open.js';
 import type { Checkpoint } from './checkpoint.js';
+import { Intake } from './intake.js';
 import { PickedFiles } from './picked.js';
 import { Tracker } from './progress.js';
 import { RemoteFiles } from './remote.js';
@@ -26,15 +27,16 @@ export async function load(
   const clock = stopwatch();
   const tracker = new Tracker(report);
   tracker.stage('program');
-  await startProgram();
+  const memory = await startProgram();
   const program_ms = clock();
 
   const name = source.type === 'remote' ? (source.manifest?.name ?? lastPart(source.base)) : folderName(source.files);
   const loader = new Loader(name);
+  const intake = new Intake(loader, memory);
   const checkpoint: Checkpoint =
     source.type === 'remote'
-      ? new RemoteFiles(source.base, source.manifest, await openCache(cache, source.base), loader, tracker)
-      : new PickedFiles(source.files, loader, tracker);
+      ? new RemoteFiles(source.base, source.manifest, await openCache(cache, source.base), intake, tracker)
+      : new PickedFiles(source.files, intake, tracker);
 
   let check_ms = 0;
   const checking = <T>(check: () => T): T => {
@@ -68,9 +70,9 @@ export async function load(
   return { model, info: { ...facts, architecture, origin: checkpoint.origin(), timing } };
 }
 
-async function startProgram(): Promise<void> {
+async function startProgram(): Promise<WebAssembly.Memory> {
   try {
-    await initialize();
+    return (await initialize()).memory;
   } catch (error) {
     if (error instanceof TypeError) {
       const url = new URL('../wasm/dikast_web_bg.wasm', import.meta.url).href;

@@ -13,7 +13,7 @@ export interface Kept {
 }
 
 /** Bytes between two safe points of an unfinished file. */
-export const SAFE_POINT = 8 << 20;
+export const SAFE_POINT = 16 << 20;
 
 /** A place to keep files. What cannot be kept is fetched again: no failure here is an error of loading. */
 export interface ModelCache {

@@ -4,6 +4,7 @@ import type { CacheChoice } from '../../protocol.js';
 import { CacheStorageCache } from './cache-storage.js';
 import { type ModelCache, NO_CACHE } from './cache.js';
 import { OpfsCache } from './opfs.js';
+import { hex } from '../intake.js';
 import { forgiving } from './forgiving.js';
 
 /** The cache of the checkpoint at an address; one that keeps nothing when the browser allows none. */
@@ -24,5 +25,5 @@ export async function openCache(choice: CacheChoice, base: string): Promise<Mode
 /** A folder name for an address. */
 async function keyOf(base: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(base));
-  return [...new Uint8Array(digest, 0, 16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hex(digest).slice(0, 32);
 }
