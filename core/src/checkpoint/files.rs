@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of one file: compiled in, owned, or memory-mapped.
+use super::sums::{self, Digest};
+use crate::{Error, Result};
+
+/// Bytes of one file: compiled in, owned, or memory-mapped. Clones share the bytes.
 #[derive(Debug, Clone)]
 pub enum Blob {
     /// Compiled into the program.
     Static(&'static [u8]),
     /// Read into memory.
     Owned(Arc<[u8]>),
+    /// Mapped from disk.
+    #[cfg(feature = "native")]
+    Mapped(super::Mapped),
 }
 
 impl Blob {
@@ -18,6 +24,8 @@ impl Blob {
         match self {
             Self::Static(b) => b,
             Self::Owned(b) => b,
+            #[cfg(feature = "native")]
+            Self::Mapped(b) => b.bytes(),
         }
     }
 }
@@ -40,8 +48,129 @@ impl ModelFiles {
         &self.name
     }
 
-    /// A file by name.
+    /// A file by name, unchecked.
     pub fn get(&self, name: &str) -> Option<&Blob> {
         self.files.get(name)
+    }
+
+    /// The names of the files, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// A file that the model needs, checked against `SHA256SUMS` where that exists and lists it.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] when the file is missing, when its sum differs, or when `SHA256SUMS` is malformed.
+    pub fn read(&self, name: &str) -> Result<&Blob> {
+        let blob = self.needed(name)?;
+        self.check_sum(name, blob)?;
+        Ok(blob)
+    }
+
+    /// A file that the model needs, unchecked.
+    pub(super) fn needed(&self, name: &str) -> Result<&Blob> {
+        self.get(name).ok_or_else(|| {
+            let there: Vec<String> = self.names().map(super::shown).collect();
+            let there = if there.is_empty() { "nothing usable".to_owned() } else { super::listed(&there) };
+            Error::checkpoint(
+                name,
+                format!("file not found in model {}; found {there}", super::shown(&self.name)),
+            )
+        })
+    }
+
+    /// Checks a file against `SHA256SUMS`; its digest where one was computed.
+    pub(super) fn check_sum(&self, name: &str, blob: &Blob) -> Result<Option<Digest>> {
+        let Some(list) = self.get(sums::FILE) else { return Ok(None) };
+        let Some(want) = sums::parse(list.bytes())?.remove(name) else { return Ok(None) };
+        let found = Digest::of(blob.bytes());
+        if found == want {
+            Ok(Some(found))
+        } else {
+            Err(Error::checkpoint(name, format!("SHA-256 is {found}, but {} says {want}", sums::FILE)))
+        }
+    }
+}
+
+#[cfg(feature = "native")]
+mod directory {
+    use std::fs;
+    use std::io::Read;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::{Blob, ModelFiles};
+    use crate::checkpoint::{Mapped, sums};
+    use crate::{Error, Result};
+
+    /// Largest file that is read into memory; weights are mapped and have no such limit.
+    const MAX_TEXT_BYTES: u64 = 256 << 20;
+
+    /// Whether a model may need a file of this name.
+    fn wanted(name: &str) -> bool {
+        let end = |e: &str| name.ends_with(e);
+        name == sums::FILE
+            || end(".json")
+            || end(".safetensors")
+            || name.starts_with("tokenizer")
+            || end(".model")
+    }
+
+    fn io(path: &Path, error: &std::io::Error) -> Error {
+        Error::Io { path: path.display().to_string(), message: error.to_string() }
+    }
+
+    impl ModelFiles {
+        /// Opens a model's directory: `*.json`, `*.safetensors` (memory-mapped), tokenizer files and `SHA256SUMS`;
+        /// everything else, and everything that is not a regular file or a link to one, is left alone.
+        ///
+        /// The files must not be modified while the model is in use (see [`Mapped`]).
+        ///
+        /// # Errors
+        /// [`Error::Io`] with the path when the directory or one of these files cannot be read;
+        /// [`Error::TooLarge`] for a text file of more than 256 MiB.
+        pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
+            let dir = dir.as_ref();
+            let mut files = Vec::new();
+            for entry in fs::read_dir(dir).map_err(|e| io(dir, &e))? {
+                let entry = entry.map_err(|e| io(dir, &e))?;
+                // A name that is not UTF-8 is none of the names above.
+                let Ok(name) = entry.file_name().into_string() else { continue };
+                if wanted(&name) {
+                    let path = entry.path();
+                    if let Some(blob) = read(&path, &name)? {
+                        files.push((name, blob));
+                    }
+                }
+            }
+            // "." and ".." have no name of their own.
+            let full = fs::canonicalize(dir).map_err(|e| io(dir, &e))?;
+            let name = dir.file_name().or(full.file_name()).map(|n| n.to_string_lossy().into_owned());
+            Ok(Self::from_memory(name.unwrap_or_default(), files))
+        }
+    }
+
+    fn read(path: &Path, name: &str) -> Result<Option<Blob>> {
+        // Follows links: download caches keep the files elsewhere.
+        let about = fs::metadata(path).map_err(|e| io(path, &e))?;
+        if !about.is_file() {
+            return Ok(None);
+        }
+        if name.ends_with(".safetensors") && about.len() > 0 {
+            return Mapped::open(path).map(|m| Some(Blob::Mapped(m))).map_err(|e| io(path, &e));
+        }
+        let mut bytes = Vec::new();
+        let file = fs::File::open(path).map_err(|e| io(path, &e))?;
+        file.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes).map_err(|e| io(path, &e))?;
+        if bytes.len() as u64 > MAX_TEXT_BYTES {
+            let what = format!("bytes of {}", path.display());
+            return Err(Error::TooLarge {
+                what,
+                limit: MAX_TEXT_BYTES,
+                actual: about.len().max(MAX_TEXT_BYTES + 1),
+            });
+        }
+        Ok(Some(Blob::Owned(Arc::from(bytes))))
     }
 }

@@ -1,5 +1,8 @@
 //! GLiClass uni-encoder models.
 
 mod config;
+mod parse;
+mod tensors;
 
 pub use config::{ClassPooling, GliClassConfig, Mt5Config, Pooling, Scorer};
+pub use tensors::{Part, PartBytes, expected_tensors, part_of, part_sizes};

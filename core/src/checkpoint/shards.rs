@@ -1,0 +1,98 @@
+//! Which files hold the weights: one `model.safetensors`, or shards named by an index.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ModelFiles, json, shown};
+use crate::{Error, Result};
+
+/// The usual single file.
+pub(super) const SINGLE: &str = "model.safetensors";
+/// The index of a sharded checkpoint.
+pub(super) const INDEX: &str = "model.safetensors.index.json";
+
+/// The weight files and, for a sharded checkpoint, which tensor the index puts where.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// File names, in order; not empty.
+    pub(super) files: Vec<String>,
+    /// Tensor → file, from the index.
+    pub(super) listed: Option<BTreeMap<String, String>>,
+}
+
+impl Plan {
+    /// The file that a message about the set of tensors should name.
+    pub(super) fn item(&self) -> &str {
+        if self.listed.is_some() { INDEX } else { SINGLE }
+    }
+}
+
+/// Finds the weight files.
+///
+/// # Errors
+/// [`Error::Checkpoint`] for a malformed index, a shard name that is not a plain file name, or a `model.safetensors`
+/// beside an index that does not list it.
+pub(super) fn plan(files: &ModelFiles) -> Result<Plan> {
+    let Some(index) = files.get(INDEX) else {
+        return Ok(Plan { files: vec![SINGLE.to_owned()], listed: None });
+    };
+    let fail = |message: String| Error::checkpoint(INDEX, message);
+    let root = json::object(INDEX, index.bytes())?;
+    let Some(serde_json::Value::Object(map)) = root.get("weight_map") else {
+        return Err(fail("no object `weight_map`".to_owned()));
+    };
+    let mut listed = BTreeMap::new();
+    for (tensor, file) in map {
+        let Some(file) = file.as_str() else {
+            return Err(fail(format!("weight_map.{}: not a file name", shown(tensor))));
+        };
+        if !plain(file) {
+            let found = shown(file);
+            return Err(fail(format!(
+                "weight_map.{}: {found}: allowed: a plain *.safetensors name",
+                shown(tensor)
+            )));
+        }
+        listed.insert(tensor.clone(), file.to_owned());
+    }
+    let names: BTreeSet<&String> = listed.values().collect();
+    if names.is_empty() {
+        return Err(fail("weight_map is empty".to_owned()));
+    }
+    if files.get(SINGLE).is_some() && !names.iter().any(|n| *n == SINGLE) {
+        return Err(fail(format!(
+            "{SINGLE} is there too, but not listed: which of the two holds the weights?"
+        )));
+    }
+    Ok(Plan { files: names.into_iter().cloned().collect(), listed: Some(listed) })
+}
+
+/// A name without any path in it.
+fn plain(name: &str) -> bool {
+    name.ends_with(".safetensors") && !name.contains(['/', '\\', ':', '\0']) && !name.contains("..")
+}
+
+/// Compares the tensors of the shards with the index, both ways.
+///
+/// # Errors
+/// [`Error::Checkpoint`] listing the differences.
+pub(super) fn check(listed: &BTreeMap<String, String>, found: &[(String, Vec<String>)]) -> Result<()> {
+    let mut absent: BTreeMap<(&str, &str), ()> =
+        listed.iter().map(|(tensor, file)| ((file.as_str(), tensor.as_str()), ())).collect();
+    let mut extra = Vec::new();
+    for (file, tensors) in found {
+        for tensor in tensors {
+            if absent.remove(&(file.as_str(), tensor.as_str())).is_none() {
+                extra.push(format!("{} in {file}", shown(tensor)));
+            }
+        }
+    }
+    let absent: Vec<String> = absent.into_keys().map(|(file, t)| format!("{} in {file}", shown(t))).collect();
+    let mut parts = Vec::new();
+    if !absent.is_empty() {
+        parts.push(format!("{} listed but not there: {}", absent.len(), super::listed(&absent)));
+    }
+    if !extra.is_empty() {
+        parts.push(format!("{} there but not listed: {}", extra.len(), super::listed(&extra)));
+    }
+    if parts.is_empty() { Ok(()) } else { Err(Error::checkpoint(INDEX, parts.join("; "))) }
+}
