@@ -44,6 +44,21 @@ struct TaskKey {
     kv_lengths: Option<InputKind>,
 }
 
+impl TaskKey {
+    fn new(
+        graph: &Graph,
+        q_offsets: TensorId,
+        kv_offsets: TensorId,
+        kv_lengths: Option<TensorId>,
+    ) -> Result<Self> {
+        Ok(Self {
+            q_offsets: kind(graph, q_offsets)?,
+            kv_offsets: kind(graph, kv_offsets)?,
+            kv_lengths: kv_lengths.map(|id| kind(graph, id)).transpose()?,
+        })
+    }
+}
+
 /// Rows of a table on the host, one a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gather {
@@ -92,30 +107,28 @@ impl Inputs {
         }
         for step in graph.steps() {
             this.add_checks(graph, step)?;
-            match *step {
-                Step::Attention { q, q_offsets, kv_offsets, kv_lengths, .. } => {
-                    let key = TaskKey {
-                        q_offsets: kind(graph, q_offsets)?,
-                        kv_offsets: kind(graph, kv_offsets)?,
-                        kv_lengths: kv_lengths.map(|id| kind(graph, id)).transpose()?,
-                    };
-                    if !this.tasks.iter().any(|t| t.key == key) {
-                        let rows = graph.tensor(q.tensor).shape[0].bind(capacity);
-                        let most = rows / TASK_QUERIES + capacity.sequences;
-                        let region = this.region(key, (most * TASK_WORDS * 4) as u64, align);
-                        this.tasks.push(region);
-                    }
+            if let Step::Attention { q, q_offsets, kv_offsets, kv_lengths, .. } = *step {
+                let key = TaskKey::new(graph, q_offsets, kv_offsets, kv_lengths)?;
+                if !this.tasks.iter().any(|t| t.key == key) {
+                    let rows = graph.tensor(q.tensor).shape[0].bind(capacity);
+                    let most = rows / TASK_QUERIES + capacity.sequences;
+                    let region = this.region(key, (most * TASK_WORDS * 4) as u64, align);
+                    this.tasks.push(region);
                 }
-                Step::Embed { ids, table, .. } if placement.weight(table).kind == Kind::HostRows => {
-                    let row_bytes = placement.weight(table).row_bytes();
-                    let key = Gather { ids: kind(graph, ids)?, table, row_bytes };
-                    if !this.gathers.iter().any(|g| g.key == key) {
-                        let rows = graph.tensor(ids).shape[0].bind(capacity) as u64;
-                        let region = this.region(key, rows * row_bytes, align);
-                        this.gathers.push(region);
-                    }
+            }
+        }
+        // Last, so that the unused end of the buffer need not be written.
+        for step in graph.steps() {
+            if let Step::Embed { ids, table, .. } = *step
+                && placement.weight(table).kind == Kind::HostRows
+            {
+                let row_bytes = placement.weight(table).row_bytes();
+                let key = Gather { ids: kind(graph, ids)?, table, row_bytes };
+                if !this.gathers.iter().any(|g| g.key == key) {
+                    let rows = graph.tensor(ids).shape[0].bind(capacity) as u64;
+                    let region = this.region(key, rows * row_bytes, align);
+                    this.gathers.push(region);
                 }
-                _ => {}
             }
         }
         Ok(this)
@@ -151,11 +164,7 @@ impl Inputs {
         kv_offsets: TensorId,
         kv_lengths: Option<TensorId>,
     ) -> Result<(usize, Binding)> {
-        let key = TaskKey {
-            q_offsets: kind(graph, q_offsets)?,
-            kv_offsets: kind(graph, kv_offsets)?,
-            kv_lengths: kv_lengths.map(|id| kind(graph, id)).transpose()?,
-        };
+        let key = TaskKey::new(graph, q_offsets, kv_offsets, kv_lengths)?;
         let list = self.tasks.iter().position(|t| t.key == key).ok_or_else(|| missing(key.q_offsets))?;
         Ok((list, self.tasks[list].binding()))
     }

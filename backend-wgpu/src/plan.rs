@@ -225,10 +225,10 @@ impl Maker<'_> {
     fn dispatch(&self, recipe: &Recipe, params: u64) -> Dispatch {
         let pipeline = self.pipelines.get(self.device, recipe);
         let params_bytes = (recipe.params.len() as u64 * 4).next_multiple_of(16);
-        let mut entries = vec![
-            entry(0, &self.params, params, params_bytes),
-            entry(1, self.inputs, 0, 16),
-        ];
+        let mut entries = vec![entry(0, &self.params, params, params_bytes)];
+        if recipe.shader.reads_sizes() {
+            entries.push(entry(1, self.inputs, 0, 16));
+        }
         for (binding, &what) in (2..).zip(&recipe.bindings) {
             entries.push(match what {
                 Binding::Place(p) => entry(binding, &self.banks[p.bank], p.offset, p.bytes.max(16)),

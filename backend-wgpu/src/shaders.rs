@@ -100,6 +100,11 @@ impl Shader {
         }
     }
 
+    /// Whether binding 1, the batch's sizes, is there. Attention has its rows from the list of tasks.
+    pub(crate) fn reads_sizes(self) -> bool {
+        self != Self::Attention
+    }
+
     /// The module's text.
     pub(crate) fn source(self) -> String {
         let mut text = String::new();
@@ -150,8 +155,10 @@ impl Shader {
             Self::Dot => (wgsl!("dot"), &[REDUCE, MASK]),
             Self::Scale => (wgsl!("scale"), &[]),
         };
-        let mut parts = vec![COMMON];
-        parts.extend(shared);
+        let mut parts = shared.to_vec();
+        if self.reads_sizes() {
+            parts.push(COMMON);
+        }
         if let Some(format) = self.format() {
             parts.push(match format {
                 Format::E4m3 => wgsl!("parts/format_e4m3"),

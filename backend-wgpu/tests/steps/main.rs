@@ -1,5 +1,8 @@
 //! Every step on a device against the CPU.
 
+mod attention;
 mod harness;
+mod heads;
 mod products;
+mod quantizer;
 mod rows;
