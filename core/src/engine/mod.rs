@@ -95,7 +95,7 @@ impl<B: Backend> Engine<B> {
     /// # Errors
     /// As [`Backend::budget`].
     pub fn budget(&self) -> Result<MemoryBudget> {
-        let bucket = self.backend.bucket(&nominal(&self.options));
+        let bucket = full_bucket(&self.backend, &self.options);
         self.backend.budget(self.graph(), self.model.weights(), &bucket)
     }
 
@@ -195,8 +195,11 @@ fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
     fitting.count().max(1)
 }
 
-/// Sizes of a full batch of ordinary requests, for memory budgets.
-fn nominal(options: &EngineOptions) -> Sizes {
+/// The bucket of a full batch of ordinary requests, for memory budgets.
+fn full_bucket<B: Backend>(backend: &B, options: &EngineOptions) -> Sizes {
     let tokens = options.batch_tokens.max(options.max_tokens);
-    Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens }
+    let full =
+        Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens };
+    // Where one plan serves every batch, its bucket says nothing about sizes.
+    backend.bucket(&full).max(&full)
 }
