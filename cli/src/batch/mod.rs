@@ -6,6 +6,7 @@ mod progress;
 mod reader;
 mod resume;
 mod runner;
+mod totals;
 mod writer;
 
 use std::io::IsTerminal as _;
