@@ -61,8 +61,8 @@ impl<B: Backend> Engine<B> {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         let capabilities = backend.capabilities();
-        let needed =
-            backend.budget(model.graph(), model.weights(), &backend.bucket(&nominal(&options)))?.device();
+        let bucket = full_bucket(&backend, &options);
+        let needed = backend.budget(model.graph(), model.weights(), &bucket)?.device();
         if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
         }
