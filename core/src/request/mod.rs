@@ -1,8 +1,15 @@
 //! What a caller may ask, parsed and checked with limits.
+//!
+//! [`ClassifyRequest::from_json`] reads the strict JSON form, [`ClassifyRequest::validate`] checks a request made in
+//! code; both name the field, what was found and what is allowed.
 
+mod chunking;
 mod classify;
 mod labels;
 pub mod limits;
+mod parse;
+mod quote;
+pub(crate) mod validate;
 
 pub use classify::{Chunking, ClassifyRequest, Example, Mode, Strictness, Truncation};
-pub use labels::LabelSet;
+pub use labels::{DEFAULT_SEPARATOR, LabelSet};
