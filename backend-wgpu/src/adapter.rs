@@ -43,10 +43,7 @@ pub(crate) async fn choose(choice: &AdapterChoice) -> Result<wgpu::Adapter> {
                 power_preference: wgpu::PowerPreference::HighPerformance,
                 ..Default::default()
             };
-            return instance
-                .request_adapter(&options)
-                .await
-                .map_err(|e| none(format!("a GPU adapter: {e}")));
+            return instance.request_adapter(&options).await.map_err(|e| none(format!("a GPU adapter: {e}")));
         }
         AdapterChoice::Index(index) => {
             let all = instance.enumerate_adapters(backends()).await;

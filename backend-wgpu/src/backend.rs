@@ -197,9 +197,8 @@ impl WgpuBackend {
             let mut encoder = device.raw.create_command_encoder(&Default::default());
             let mut pass = None;
             for (step, grids) in grids.iter().enumerate() {
-                let pass_now = pass.get_or_insert_with(|| {
-                    encoder.begin_compute_pass(&Default::default()).forget_lifetime()
-                });
+                let pass_now = pass
+                    .get_or_insert_with(|| encoder.begin_compute_pass(&Default::default()).forget_lifetime());
                 dispatch(pass_now, plan, step, grids);
                 let Some(buffer) = &tap_buffer else { continue };
                 // A tap is copied right after its step, before a later one takes its memory.

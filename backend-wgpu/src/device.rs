@@ -112,8 +112,9 @@ impl Device {
             let result = work()?;
             return self.check().map(|()| result);
         }
-        let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory]
-            .map(|filter| self.raw.push_error_scope(filter));
+        let scopes =
+            [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory]
+                .map(|filter| self.raw.push_error_scope(filter));
         let result = work();
         let mut caught = None;
         // Innermost first.

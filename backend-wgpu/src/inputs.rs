@@ -92,12 +92,7 @@ pub(crate) struct Filled {
 }
 
 impl Inputs {
-    pub(crate) fn new(
-        graph: &Graph,
-        placement: &Placement,
-        capacity: &Sizes,
-        align: u64,
-    ) -> Result<Self> {
+    pub(crate) fn new(graph: &Graph, placement: &Placement, capacity: &Sizes, align: u64) -> Result<Self> {
         let mut this =
             Self { bytes: SIZES_BYTES, tensors: vec![], tasks: vec![], gathers: vec![], checks: vec![] };
         for input in graph.inputs() {
@@ -329,7 +324,8 @@ impl Check {
                 all(kind, rows + 1)?;
                 let offsets = batch.get(kind)?;
                 let ascending = offsets.windows(2).all(|w| w[0] <= w[1]);
-                let whole = offsets.first() == Some(&0) && offsets.last().copied() == i32::try_from(rows).ok();
+                let whole =
+                    offsets.first() == Some(&0) && offsets.last().copied() == i32::try_from(rows).ok();
                 if ascending && whole {
                     Ok(())
                 } else {

@@ -95,9 +95,8 @@ impl WgpuPlan {
         let needed = activation_bytes(graph, &layout, &inputs);
         device.guarded(needed, || {
             let banks = resident.banks(device, &layout.banks)?;
-            let usage = wgpu::BufferUsages::STORAGE
-                | wgpu::BufferUsages::UNIFORM
-                | wgpu::BufferUsages::COPY_DST;
+            let usage =
+                wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
             let input_buffer = device.buffer("inputs", inputs.bytes, usage)?;
             let output = tensor_bytes_at(&layout, graph.output());
             let readback = device.buffer(
@@ -179,8 +178,7 @@ fn check_sizes(
             });
         }
     }
-    let needed =
-        resident.placement.device_bytes() + activation_bytes(graph, layout, inputs);
+    let needed = resident.placement.device_bytes() + activation_bytes(graph, layout, inputs);
     match device.memory {
         Some(available) if needed > available => {
             Err(Error::OutOfMemory { device: device.adapter.name.clone(), needed, available })

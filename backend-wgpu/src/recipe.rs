@@ -110,7 +110,10 @@ mod tests {
         assert_eq!(size(Grid::Rows { x: 2, rows }, 4), Ok([2, 4, 3]));
         assert_eq!(size(Grid::Blocks { x: 2, rows, per: 4 }, 4), Ok([2, 3, 1]));
         assert_eq!(size(Grid::Tasks { list: 0, y: 4, z: 1 }, 4), Ok([3, 4, 1]));
-        assert!(matches!(size(Grid::Blocks { x: 2, rows, per: 1 }, 4), Err(Error::TooLarge { actual: 10, .. })));
+        assert!(matches!(
+            size(Grid::Blocks { x: 2, rows, per: 1 }, 4),
+            Err(Error::TooLarge { actual: 10, .. })
+        ));
         assert_eq!(dim(Dim::Fixed(3)), Ok(7));
     }
 }

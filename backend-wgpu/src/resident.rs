@@ -196,8 +196,10 @@ fn largest_magnitude(bytes: &[u8], format: Format) -> f32 {
             half::f16::from_bits(most.unwrap_or(0)).to_f32()
         }
         Format::F32 => {
-            let most =
-                bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) & 0x7fff_ffff).max();
+            let most = bytes
+                .chunks_exact(4)
+                .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) & 0x7fff_ffff)
+                .max();
             f32::from_bits(most.unwrap_or(0))
         }
     }

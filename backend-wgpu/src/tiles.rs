@@ -120,10 +120,6 @@ fn skinny(shape: Shape) -> Chosen {
     Chosen {
         core: Core::Skinny,
         constants: vec![("LANES", SKINNY_LANES)],
-        grid: Grid::Blocks {
-            x: shape.columns.div_ceil(SKINNY_LANES),
-            rows: shape.rows,
-            per: SKINNY_BLOCK,
-        },
+        grid: Grid::Blocks { x: shape.columns.div_ceil(SKINNY_LANES), rows: shape.rows, per: SKINNY_BLOCK },
     }
 }

@@ -23,7 +23,8 @@ pub(super) fn lower(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Vec<R
     let lanes = if hidden >= 256 && l.tiles.invocations >= 256 { 256 } else { LANES };
     let mut recipes = Vec::new();
     let mut recurrences = Vec::new();
-    for (n, (direction, scratch)) in [forward, backward].into_iter().zip(&l.layout.scratch[index]).enumerate() {
+    for (n, (direction, scratch)) in [forward, backward].into_iter().zip(&l.layout.scratch[index]).enumerate()
+    {
         let stride = 4 * hidden;
         let target =
             Target { place: Binding::Place(*scratch), stride4: small(stride.next_multiple_of(4) / 4)? };

@@ -37,12 +37,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
         Step::Dot { text, classes, owner, out } => Recipe {
             shader: Shader::Dot,
             constants: vec![("LANES", lanes(l, classes))],
-            params: vec![
-                dim(l.rows(out))?,
-                small(l.columns(classes))?,
-                l.stride4(classes)?,
-                l.stride(out)?,
-            ],
+            params: vec![dim(l.rows(out))?, small(l.columns(classes))?, l.stride4(classes)?, l.stride(out)?],
             bindings: vec![l.tensor(text)?, l.tensor(classes)?, l.input(owner)?, l.tensor(out)?],
             grid: Grid::Rows { x: 1, rows: l.rows(out) },
         },

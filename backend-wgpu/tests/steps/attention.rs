@@ -57,8 +57,7 @@ fn cross_attention_of_labels_over_text() {
     let v = case.b.select_rows("v", y, rows);
     let offsets = (case.b.input(InputKind::LabelOffsets), case.b.input(InputKind::TextOffsets));
     let lengths = case.b.input(InputKind::TextLengths);
-    let operands =
-        (case.b.columns(q), case.b.columns(k), Columns { tensor: v, start: 3, width: inner });
+    let operands = (case.b.columns(q), case.b.columns(k), Columns { tensor: v, start: 3, width: inner });
     let out = case.b.attention("context", operands, offsets, Some(lengths), (heads, head_dim), 0.28, None);
     compare(&case.finish(out, &packing), &f32_path(), |_| TOLERANCE);
 }
@@ -73,7 +72,6 @@ fn queries_without_keys() {
     let offsets = case.b.input(InputKind::SequenceOffsets);
     let attended = case.b.input(InputKind::AttendedLengths);
     let all = case.b.columns(x);
-    let out =
-        case.b.attention("out", (all, all, all), (offsets, offsets), Some(attended), (2, 4), 1.0, None);
+    let out = case.b.attention("out", (all, all, all), (offsets, offsets), Some(attended), (2, 4), 1.0, None);
     compare(&case.finish(out, &packing), &f32_path(), |_| TOLERANCE);
 }

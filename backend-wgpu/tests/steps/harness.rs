@@ -5,9 +5,7 @@ use std::sync::Arc;
 use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::checkpoint::{Blob, Checks, Expected, ModelFiles, StoredType, TensorSpec, Values, Weights};
 use dikast_core::cpu::CpuBackend;
-use dikast_core::graph::{
-    Graph, GraphBuilder, InputKind, Residency, Sizes, TensorId, Weight, WeightId,
-};
+use dikast_core::graph::{Graph, GraphBuilder, InputKind, Residency, Sizes, TensorId, Weight, WeightId};
 use dikast_wgpu::{DeviceOptions, Precision, WgpuBackend};
 
 /// Set to 1 on a machine without any adapter to let the device tests pass without running.
@@ -98,7 +96,13 @@ impl Case {
     }
 
     /// A weight of given values, rounded to the stored type.
-    pub(crate) fn given(&mut self, name: &str, shape: &[usize], values: &[f32], dtype: StoredType) -> WeightId {
+    pub(crate) fn given(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: &[f32],
+        dtype: StoredType,
+    ) -> WeightId {
         self.store(name, shape, values, dtype);
         self.b.weight(name, shape)
     }
@@ -127,7 +131,13 @@ impl Case {
     }
 
     /// A random FP8 weight in `parts` stacked tensors, and its channel scales.
-    pub(crate) fn quantized(&mut self, name: &str, rows: usize, k: usize, parts: usize) -> (WeightId, WeightId) {
+    pub(crate) fn quantized(
+        &mut self,
+        name: &str,
+        rows: usize,
+        k: usize,
+        parts: usize,
+    ) -> (WeightId, WeightId) {
         let (mut names, mut scales) = (Vec::new(), Vec::new());
         for part in 0..parts {
             let codes = self.normals(rows / parts * k, 80.0);
@@ -345,7 +355,9 @@ impl Packing {
                     InputKind::LabelOffsets => list.push((label + s.classes.len()) as i32),
                     InputKind::TextRows => list.extend((s.text..s.ids.len()).map(|r| (row + r) as i32)),
                     InputKind::TextOffsets => list.push((text + text_len) as i32),
-                    InputKind::TextLengths => list.push(s.attended.saturating_sub(s.text).min(text_len) as i32),
+                    InputKind::TextLengths => {
+                        list.push(s.attended.saturating_sub(s.text).min(text_len) as i32)
+                    }
                     InputKind::TextSpans => {
                         let first = (row + s.text) as i32;
                         list.extend([first, (row + s.ids.len()) as i32, s.text_padding as i32]);
@@ -383,11 +395,7 @@ pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
 
 /// Runs on the CPU and on a device and compares every step's output: the largest error may be `tolerance(name)` times
 /// the largest magnitude of the tensor. Returns the largest relative error.
-pub(crate) fn compare(
-    ready: &Ready,
-    options: &DeviceOptions,
-    tolerance: impl Fn(&str) -> f32,
-) -> f32 {
+pub(crate) fn compare(ready: &Ready, options: &DeviceOptions, tolerance: impl Fn(&str) -> f32) -> f32 {
     let Some(backend) = open(options) else { return 0.0 };
     let batch = ready.packing.whole();
     let bucket = backend.bucket(&batch.sizes);
@@ -402,7 +410,10 @@ pub(crate) fn compare(
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
                 let error = (a - b).abs() / scale;
                 let allowed = tolerance(name);
-                assert!(error <= allowed, "{name}[{i}]: {a} on the device, {b} on the CPU, {error:.2e} of {scale}");
+                assert!(
+                    error <= allowed,
+                    "{name}[{i}]: {a} on the device, {b} on the CPU, {error:.2e} of {scale}"
+                );
                 most = most.max(error);
             }
         }

@@ -36,9 +36,12 @@ fn scorers() {
 
 #[test]
 fn lstm() {
-    for (width, hidden, dtype) in
-        [(5, 3, StoredType::F32), (16, 8, StoredType::BF16), (70, 33, StoredType::F16), (24, 300, StoredType::F32)]
-    {
+    for (width, hidden, dtype) in [
+        (5, 3, StoredType::F32),
+        (16, 8, StoredType::BF16),
+        (70, 33, StoredType::F16),
+        (24, 300, StoredType::F32),
+    ] {
         let packing = packing(hidden as u64);
         let mut case = Case::new(hidden as u64, &packing);
         let x = case.random_activations("x", width, 1.0);
