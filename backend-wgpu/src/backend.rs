@@ -99,7 +99,7 @@ impl WgpuBackend {
                     ty: wgpu::QueryType::Timestamp,
                     count: 2 * count as u32,
                 });
-                for step in first..first + count {
+                for (step, grids) in grids.iter().enumerate().skip(first).take(count) {
                     let at = 2 * (step - first) as u32;
                     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                         label: None,
@@ -109,7 +109,7 @@ impl WgpuBackend {
                             end_of_pass_write_index: Some(at + 1),
                         }),
                     });
-                    dispatch(&mut pass, plan, step, &grids[step]);
+                    dispatch(&mut pass, plan, step, grids);
                 }
                 encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, first as u64 * 16);
             }

@@ -26,8 +26,7 @@ pub(super) fn lower(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Vec<R
     for (n, (direction, scratch)) in [forward, backward].into_iter().zip(&l.layout.scratch[index]).enumerate()
     {
         let stride = 4 * hidden;
-        let target =
-            Target { place: Binding::Place(*scratch), stride4: small(stride.next_multiple_of(4) / 4)? };
+        let target = Target { place: Binding::Place(*scratch), stride4: small(stride.div_ceil(4))? };
         let bias = Some(direction.input_bias);
         recipes.extend(linear(l, Operand::of(l, x)?, direction.input, bias, None, None, target)?);
         let [recurrent] = l.pieces(direction.hidden)? else { return Err(l.unsplit(direction.hidden)) };

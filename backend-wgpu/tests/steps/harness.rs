@@ -356,7 +356,7 @@ impl Packing {
                     InputKind::TextRows => list.extend((s.text..s.ids.len()).map(|r| (row + r) as i32)),
                     InputKind::TextOffsets => list.push((text + text_len) as i32),
                     InputKind::TextLengths => {
-                        list.push(s.attended.saturating_sub(s.text).min(text_len) as i32)
+                        list.push(s.attended.saturating_sub(s.text).min(text_len) as i32);
                     }
                     InputKind::TextSpans => {
                         let first = (row + s.text) as i32;
@@ -404,7 +404,8 @@ pub(crate) fn compare(ready: &Ready, options: &DeviceOptions, tolerance: impl Fn
     let mut most = 0.0f32;
     for step in ready.graph.steps() {
         for id in step.outputs() {
-            let (name, a, b) = (&ready.graph.tensor(id).name, device.get(id).unwrap(), cpu.get(id).unwrap());
+            let name = &ready.graph.tensor(id).name;
+            let (a, b) = (device.get(id).expect("tapped"), cpu.get(id).expect("tapped"));
             assert_eq!(a.len(), b.len(), "{name}");
             let scale = b.iter().fold(f32::MIN_POSITIVE, |m, v| m.max(v.abs()));
             for (i, (a, b)) in a.iter().zip(b).enumerate() {

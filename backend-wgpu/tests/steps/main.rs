@@ -1,6 +1,7 @@
 //! Every step on a device against the CPU.
 
 mod attention;
+mod device;
 mod harness;
 mod heads;
 mod products;

@@ -40,7 +40,10 @@ fn quantized(seed: u64, lengths: &[(usize, usize)], k: usize, n: usize) -> Ready
     case.finish(more, &packing)
 }
 
-const SHAPES: [(&[(usize, usize)], usize, usize); 6] = [
+/// Lengths and labels of the sequences, K, N.
+type Shape = (&'static [(usize, usize)], usize, usize);
+
+const SHAPES: [Shape; 6] = [
     (&[(1, 1)], 8, 4),
     (&[(3, 1)], 7, 5),
     (&[(5, 0), (9, 1)], 33, 31),

@@ -18,7 +18,8 @@ fn check(width: usize, rows: &[Vec<f32>]) {
     let batch = packing.whole();
     let taps = run(&backend, &ready, &batch, &backend.bucket(&batch.sizes));
     let ids = &packing.sequences[0].ids;
-    let (got, scales) = (taps.get(quantized.codes).unwrap(), taps.get(quantized.scales).unwrap());
+    let tapped = |id| taps.get(id).expect("tapped");
+    let (got, scales) = (tapped(quantized.codes), tapped(quantized.scales));
     let mut codes = vec![0; width];
     for (r, &id) in ids.iter().enumerate() {
         let row = &rows[id as usize];
@@ -116,7 +117,7 @@ fn norm_and_quantizer_in_one_pass() {
         let batch = packing.whole();
         let device = run(&backend, &ready, &batch, &backend.bucket(&batch.sizes));
         let cpu = run(&CpuBackend::new(), &ready, &batch, &batch.sizes);
-        let codes = |taps: &Taps| bits(taps.get(fused.codes).unwrap());
+        let codes = |taps: &Taps| bits(taps.get(fused.codes).expect("tapped"));
         let (a, b) = (codes(&device), codes(&cpu));
         let moved = a.iter().zip(&b).filter(|(a, b)| a != b).count();
         assert!(moved * 200 <= a.len(), "{moved} of {} codes differ", a.len());

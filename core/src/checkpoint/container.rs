@@ -47,8 +47,8 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Container> {
             rest.len()
         )));
     };
-    let parsed: Metadata = serde_json::from_slice(header)
-        .map_err(|e| fail(format!("bad safetensors header: {}", super::shown(&e.to_string()))))?;
+    let parsed: Metadata =
+        serde_json::from_slice(header).map_err(|e| fail(format!("bad safetensors header: {e}")))?;
     if parsed.data_len() != data.len() {
         let (says, has) = (parsed.data_len(), data.len());
         return Err(fail(format!(

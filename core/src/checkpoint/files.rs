@@ -71,7 +71,7 @@ impl ModelFiles {
     /// A file that the model needs, unchecked.
     pub(super) fn needed(&self, name: &str) -> Result<&Blob> {
         self.get(name).ok_or_else(|| {
-            let there: Vec<String> = self.names().map(super::shown).collect();
+            let there: Vec<String> = self.names().map(str::to_owned).collect();
             let there = if there.is_empty() { "nothing usable".to_owned() } else { super::listed(&there) };
             Error::checkpoint(
                 name,
