@@ -38,7 +38,7 @@ mod tests {
             let b = bucket(&sizes);
             assert!(sizes.fits(&b));
             assert_eq!(bucket(&b), b);
-            assert!(n <= ROWS || b.tokens * 3 <= n * 4 + 4, "{n} → {}", b.tokens);
+            assert!(n <= ROWS || b.tokens * 2 <= n * 3, "{n} → {}", b.tokens);
         }
     }
 }
