@@ -4,8 +4,10 @@ use dikast_core::answers::Classification;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
+use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::ClassifyRequest;
 use dikast_core::{Error, Result};
+use dikast_wgpu::{DeviceOptions, WgpuBackend};
 
 /// Something that answers classification requests.
 pub(crate) trait Classifier {
@@ -27,28 +29,46 @@ pub(crate) enum BackendChoice {
     Cuda,
 }
 
+/// Weights from this size on are worth a graphics device when nobody chose a backend: a smaller model has answered on
+/// the CPU before a device is open.
+const WORTH_A_DEVICE: u64 = 256 << 20;
+
 /// Loads a model onto the chosen backend.
 pub(crate) fn load(
     files: &ModelFiles,
     backend: BackendChoice,
     options: EngineOptions,
 ) -> crate::exit::Result<Box<dyn Classifier>> {
+    let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
     match backend {
-        BackendChoice::Auto | BackendChoice::Cpu => {
-            let engine =
-                Engine::load(CpuBackend::new(), files, options).map_err(crate::exit::Failure::Model)?;
-            Ok(Box::new(CpuClassifier(engine)))
+        BackendChoice::Cpu => cpu(model, options),
+        BackendChoice::Auto if model.weights().total_bytes() < WORTH_A_DEVICE || !has_device() => {
+            cpu(model, options)
         }
-        BackendChoice::Wgpu => Err(not_built_in("wgpu").into()),
-        BackendChoice::Cuda => Err(not_built_in("cuda").into()),
+        BackendChoice::Auto | BackendChoice::Wgpu => {
+            let engine = Engine::with_model(open_device()?, model, options, &mut |_, _| {})?;
+            Ok(Box::new(WgpuClassifier(engine)))
+        }
+        BackendChoice::Cuda => Err(Error::Unsupported {
+            device: "cuda".to_owned(),
+            need: "a backend that this build of dikast does not contain; use --backend auto, cpu or wgpu"
+                .to_owned(),
+        }
+        .into()),
     }
 }
 
-fn not_built_in(device: &str) -> Error {
-    Error::Unsupported {
-        device: device.to_owned(),
-        need: "a backend that this build of dikast does not contain; use --backend cpu or auto".to_owned(),
-    }
+fn cpu(model: GliClass, options: EngineOptions) -> crate::exit::Result<Box<dyn Classifier>> {
+    Ok(Box::new(CpuClassifier(Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {})?)))
+}
+
+/// Whether there is a graphics device that is not software.
+fn has_device() -> bool {
+    pollster::block_on(dikast_wgpu::adapters()).iter().any(|a| !a.is_software())
+}
+
+fn open_device() -> Result<WgpuBackend> {
+    pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))
 }
 
 struct CpuClassifier(Engine<CpuBackend>);
@@ -56,6 +76,20 @@ struct CpuClassifier(Engine<CpuBackend>);
 impl Classifier for CpuClassifier {
     fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
         pollster::block_on(self.0.classify(requests))
+    }
+}
+
+struct WgpuClassifier(Engine<WgpuBackend>);
+
+impl Classifier for WgpuClassifier {
+    fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
+        let answers = pollster::block_on(self.0.classify(requests));
+        let lost = answers.iter().any(|a| matches!(a, Err(Error::DeviceLost { .. })));
+        // A device may come back (a driver update, a reset): try once on a new one.
+        if lost && open_device().and_then(|device| self.0.replace_backend(device)).is_ok() {
+            return pollster::block_on(self.0.classify(requests));
+        }
+        answers
     }
 }
 

@@ -1,8 +1,5 @@
 //! The `dikast` command: argument parsing, one module a subcommand, documented exit codes.
 
-// A failed unwrap is what a failed test is.
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 mod args;
 mod batch;
 mod classifier;

@@ -61,13 +61,26 @@ impl<B: Backend> Engine<B> {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         let capabilities = backend.capabilities();
-        let needed =
-            backend.budget(model.graph(), model.weights(), &backend.bucket(&nominal(&options)))?.device();
+        let bucket = full_bucket(&backend, &options);
+        let needed = backend.budget(model.graph(), model.weights(), &bucket)?.device();
         if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
         }
         let resident = backend.load(model.graph(), model.weights(), progress)?;
         Ok(Self { backend, model, resident, plans: HashMap::new(), options })
+    }
+
+    /// Puts the model onto a new device: the way back after [`Error::DeviceLost`].
+    ///
+    /// # Errors
+    /// As [`Backend::load`]; the engine then keeps its old device.
+    pub fn replace_backend(&mut self, backend: B) -> Result<()> {
+        let resident = backend.load(self.model.graph(), self.model.weights(), &mut |_, _| {})?;
+        // Plans and weights of the old device go before the device itself.
+        self.plans.clear();
+        self.resident = resident;
+        self.backend = backend;
+        Ok(())
     }
 
     /// The device.
@@ -95,7 +108,7 @@ impl<B: Backend> Engine<B> {
     /// # Errors
     /// As [`Backend::budget`].
     pub fn budget(&self) -> Result<MemoryBudget> {
-        let bucket = self.backend.bucket(&nominal(&self.options));
+        let bucket = full_bucket(&self.backend, &self.options);
         self.backend.budget(self.graph(), self.model.weights(), &bucket)
     }
 
@@ -195,8 +208,11 @@ fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
     fitting.count().max(1)
 }
 
-/// Sizes of a full batch of ordinary requests, for memory budgets.
-fn nominal(options: &EngineOptions) -> Sizes {
+/// The bucket of a full batch of ordinary requests, for memory budgets.
+fn full_bucket<B: Backend>(backend: &B, options: &EngineOptions) -> Sizes {
     let tokens = options.batch_tokens.max(options.max_tokens);
-    Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens }
+    let full =
+        Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens };
+    // Where one plan serves every batch, its bucket says nothing about sizes.
+    backend.bucket(&full).max(&full)
 }
