@@ -9,6 +9,7 @@ mod exit;
 mod inspect;
 mod model;
 mod request;
+mod synth;
 mod terminal;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),
     };
