@@ -1,6 +1,7 @@
 //! What the commands need from an engine, and the choice of the backend behind it at run time.
 
 use dikast_core::answers::Classification;
+use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
@@ -27,20 +28,44 @@ pub(crate) enum BackendChoice {
     Cuda,
 }
 
+/// Work for a backend that is chosen when the program runs.
+pub(crate) trait OnBackend {
+    /// What comes out.
+    type Output;
+
+    /// Does the work.
+    fn run<B: Backend + 'static>(self, backend: B) -> crate::exit::Result<Self::Output>;
+}
+
+/// Does work on the chosen backend.
+pub(crate) fn on_backend<W: OnBackend>(choice: BackendChoice, work: W) -> crate::exit::Result<W::Output> {
+    match choice {
+        BackendChoice::Auto | BackendChoice::Cpu => work.run(CpuBackend::new()),
+        BackendChoice::Wgpu => Err(not_built_in("wgpu").into()),
+        BackendChoice::Cuda => Err(not_built_in("cuda").into()),
+    }
+}
+
 /// Loads a model onto the chosen backend.
 pub(crate) fn load(
     files: &ModelFiles,
     backend: BackendChoice,
     options: EngineOptions,
 ) -> crate::exit::Result<Box<dyn Classifier>> {
-    match backend {
-        BackendChoice::Auto | BackendChoice::Cpu => {
-            let engine =
-                Engine::load(CpuBackend::new(), files, options).map_err(crate::exit::Failure::Model)?;
-            Ok(Box::new(CpuClassifier(engine)))
-        }
-        BackendChoice::Wgpu => Err(not_built_in("wgpu").into()),
-        BackendChoice::Cuda => Err(not_built_in("cuda").into()),
+    on_backend(backend, Load { files, options })
+}
+
+struct Load<'a> {
+    files: &'a ModelFiles,
+    options: EngineOptions,
+}
+
+impl OnBackend for Load<'_> {
+    type Output = Box<dyn Classifier>;
+
+    fn run<B: Backend + 'static>(self, backend: B) -> crate::exit::Result<Self::Output> {
+        let engine = Engine::load(backend, self.files, self.options).map_err(crate::exit::Failure::Model)?;
+        Ok(Box::new(EngineClassifier(engine)))
     }
 }
 
@@ -51,9 +76,9 @@ fn not_built_in(device: &str) -> Error {
     }
 }
 
-struct CpuClassifier(Engine<CpuBackend>);
+struct EngineClassifier<B: Backend>(Engine<B>);
 
-impl Classifier for CpuClassifier {
+impl<B: Backend> Classifier for EngineClassifier<B> {
     fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
         pollster::block_on(self.0.classify(requests))
     }

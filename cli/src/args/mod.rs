@@ -1,5 +1,6 @@
 //! The command line: the one definition behind parsing, `--help`, completions and the man page.
 
+mod bench;
 mod classify;
 mod synth;
 mod values;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
 pub(crate) use synth::{Quant, SynthArgs};
 
@@ -30,6 +32,8 @@ pub(crate) enum Command {
     Classify(Box<ClassifyArgs>),
     /// Show what a model is made of and what it needs.
     Inspect(InspectArgs),
+    /// Measure how fast a model runs on this machine, and how near that is to what the machine can do.
+    Bench(BenchArgs),
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
