@@ -68,6 +68,36 @@ fn ratios_to_an_earlier_run() {
 }
 
 #[test]
+fn the_requests_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, json) = (dir.path().join("requests.jsonl"), dir.path().join("out.json"));
+    let row = |text: &str| format!("{{\"id\": 1, \"text\": \"{text}\", \"labels\": [\"a\", \"b\"]}}\n");
+    std::fs::write(&file, [row("one"), row("two"), "\n".to_owned(), row("three")].concat()).unwrap();
+    let outcome = run(dikast().env("DIKAST_MODEL", fixture("mt5")).args([
+        "bench",
+        "--requests",
+        arg(&file),
+        "--batch",
+        "1,2",
+        "--runs",
+        "2",
+        "--json",
+        arg(&json),
+    ]));
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    let report: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let calls: Vec<_> = [0, 1].map(|i| report["requests"][i]["call"]["runs"].as_u64().unwrap()).into();
+    assert_eq!(calls, [6, 4]);
+    assert_eq!(report["requests"][0]["requests"], 3);
+
+    std::fs::write(&file, [row("one"), "{\"text\": 1}\n".to_owned()].concat()).unwrap();
+    for bad in [file, dir.path().join("none"), json] {
+        let outcome = run(dikast().args(["bench", "--requests", arg(&bad)]));
+        assert_eq!(outcome.code, 2, "{}", outcome.err);
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_at_once() {
     let refused = |more: &[&str], word: &str| {
         let outcome = bench("mt5", more);

@@ -197,8 +197,8 @@ pub trait Backend {
         ready(Err(lacking(self.capabilities(), "times of single steps")))
     }
 
-    /// Measures what the device reaches at most, with the backend's own kernels; takes about a second and as much
-    /// memory as that needs.
+    /// Measures what the device reaches at most, with the backend's own kernels; takes a few seconds and as
+    /// much memory as that needs.
     ///
     /// The default is [`Error::Unsupported`].
     fn ceilings(&self) -> impl Future<Output = Result<Ceilings>> {

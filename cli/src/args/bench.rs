@@ -27,6 +27,10 @@ pub(crate) struct BenchArgs {
     /// Sequences of one forward pass.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,8,32")]
     pub(crate) batch: Vec<NonZeroUsize>,
+    /// Measure the requests of a JSONL file (objects with `text` and `labels`; other fields are not looked at, one
+    /// label is right) instead of made-up sequences; a run is one pass over the file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tokens", "labels", "profile", "compare", "seed"])]
+    pub(crate) requests: Option<PathBuf>,
     /// Labels of each sequence.
     #[arg(long, value_name = "N", default_value = "8")]
     pub(crate) labels: NonZeroUsize,

@@ -7,16 +7,17 @@ use dikast_core::backend::{Backend, Batch, Ceilings, Taps};
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::models::gliclass::GliClass;
+use dikast_core::request::ClassifyRequest;
 use dikast_core::tokens::Sequence;
 use dikast_synth::Provenance;
 use pollster::block_on;
 
 use super::profile::{self, Profile};
 use super::report::{
-    BackendFacts, CeilingFacts, Cell, ModelFacts, Report, RequestTimes, SCHEMA, Settings, Times,
+    BackendFacts, CeilingFacts, Cell, FileCell, ModelFacts, Report, RequestTimes, SCHEMA, Settings, Times,
 };
 use super::timing::Repeats;
-use super::{date, machine, progress, sequences, text};
+use super::{date, machine, progress, requests, sequences, text};
 use crate::args::BenchArgs;
 use crate::classifier::OnBackend;
 use crate::exit::{Failure, Result};
@@ -28,6 +29,8 @@ const PASSES: usize = 20;
 pub(super) struct Job<'a> {
     pub(super) args: &'a BenchArgs,
     pub(super) files: &'a ModelFiles,
+    /// `--requests`.
+    pub(super) requests: Option<Vec<ClassifyRequest>>,
     /// When the files began to be opened.
     pub(super) started: Instant,
 }
@@ -37,24 +40,21 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend + 'static>(self, backend: B) -> Result<Report> {
         let args = self.args;
-        let (tokens, batch) = (largest(&args.tokens), largest(&args.batch));
-        // The texts of whole requests are corrected from above.
-        let options = EngineOptions { max_tokens: 2 * tokens, batch_tokens: tokens * batch };
+        let options = match &self.requests {
+            Some(_) => EngineOptions::default(),
+            None => {
+                let (tokens, batch) = (largest(&args.tokens), largest(&args.batch));
+                // The texts of whole requests are corrected from above.
+                EngineOptions { max_tokens: 2 * tokens, batch_tokens: tokens * batch }
+            }
+        };
         let engine = Engine::load(backend, self.files, options).map_err(Failure::Model)?;
         let load_ms = self.started.elapsed().as_secs_f64() * 1e3;
-        for &tokens in &args.tokens {
-            sequences::check(engine.model(), tokens.get(), args.labels.get())?;
-        }
         let mut bench = Bench { args, engine };
-        let mut measured = Vec::new();
-        let bar = progress::Progress::start(args.tokens.len() * args.batch.len());
-        for tokens in args.tokens.iter().map(|n| n.get()) {
-            for batch in args.batch.iter().map(|n| n.get()) {
-                bar.now(tokens, batch);
-                measured.push(bench.cell(tokens, batch)?);
-            }
-        }
-        bar.finish();
+        let (measured, requests) = match &self.requests {
+            Some(requests) => (Vec::new(), bench.requests(requests)?),
+            None => (bench.cells()?, Vec::new()),
+        };
         // The copy needs more memory than a small model.
         let peak_rss_bytes = machine::peak_rss();
         let ceilings = ceilings(bench.engine.backend())?;
@@ -79,6 +79,7 @@ impl OnBackend for Job<'_> {
                 seed: args.seed,
             },
             results: results.collect(),
+            requests,
         })
     }
 }
@@ -89,6 +90,35 @@ struct Bench<'a, B: Backend> {
 }
 
 impl<B: Backend> Bench<'_, B> {
+    fn cells(&mut self) -> Result<Vec<(Cell, Option<Profile>)>> {
+        let args = self.args;
+        for tokens in &args.tokens {
+            sequences::check(self.engine.model(), tokens.get(), args.labels.get())?;
+        }
+        let mut measured = Vec::new();
+        let bar = progress::Progress::start(args.tokens.len() * args.batch.len());
+        for tokens in args.tokens.iter().map(|n| n.get()) {
+            for batch in args.batch.iter().map(|n| n.get()) {
+                bar.now(&format!("{tokens} tokens × {batch}"));
+                measured.push(self.cell(tokens, batch)?);
+            }
+        }
+        bar.finish();
+        Ok(measured)
+    }
+
+    fn requests(&mut self, all: &[ClassifyRequest]) -> Result<Vec<FileCell>> {
+        let bar = progress::Progress::start(self.args.batch.len());
+        let repeats = self.repeats();
+        let mut measured = Vec::new();
+        for batch in &self.args.batch {
+            bar.now(&format!("{} requests by {batch}", all.len()));
+            measured.push(requests::measure(&mut self.engine, all, batch.get(), &repeats)?);
+        }
+        bar.finish();
+        Ok(measured)
+    }
+
     fn cell(&mut self, tokens: usize, batch: usize) -> Result<(Cell, Option<Profile>)> {
         let mut rng = sequences::generator(self.args.seed, tokens);
         let labels = self.args.labels.get();

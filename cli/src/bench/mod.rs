@@ -7,6 +7,7 @@ mod machine;
 mod profile;
 mod progress;
 mod report;
+mod requests;
 mod sequences;
 mod table;
 mod text;
@@ -31,10 +32,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     check_sizes(args)?;
     // What can be wrong with the files comes before minutes of measuring.
     let before = args.compare.as_deref().map(compare::read).transpose()?;
+    let requests = args.requests.as_deref().map(requests::read).transpose()?;
     let json = args.json.as_deref().map(open).transpose()?;
     let started = Instant::now();
     let files = model::open(args.model.model.as_deref())?;
-    let report = classifier::on_backend(args.model.backend, job::Job { args, files: &files, started })?;
+    let job = job::Job { args, files: &files, requests, started };
+    let report = classifier::on_backend(args.model.backend, job)?;
 
     let mut out = Vec::new();
     let formatting = || Failure::io("formatting the table");

@@ -15,8 +15,8 @@ impl Progress {
     }
 
     /// The next measurement.
-    pub(super) fn now(&self, tokens: usize, batch: usize) {
-        self.0.set_message(format!("{tokens} tokens × {batch}"));
+    pub(super) fn now(&self, what: &str) {
+        self.0.set_message(what.to_owned());
         self.0.inc(1);
     }
 

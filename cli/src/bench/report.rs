@@ -24,6 +24,9 @@ pub(super) struct Report {
     pub(super) ceilings: Option<CeilingFacts>,
     pub(super) settings: Settings,
     pub(super) results: Vec<Cell>,
+    /// With `--requests`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) requests: Vec<FileCell>,
 }
 
 /// What was measured with.
@@ -121,6 +124,21 @@ pub(super) struct RequestTimes {
     pub(super) times: Times,
     /// Validation, rendering and tokenization alone.
     pub(super) prepare: Times,
+}
+
+/// The requests of a file, some at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct FileCell {
+    /// Requests in the file.
+    pub(super) requests: usize,
+    /// Requests of one call; the last call of a pass may have fewer.
+    pub(super) batch: usize,
+    /// Tokens of all requests.
+    pub(super) tokens: u64,
+    /// One call, from the texts to the answers; over the calls of all passes.
+    pub(super) call: Times,
+    /// Over all passes.
+    pub(super) requests_per_second: f64,
 }
 
 /// All steps of one kind of one forward pass.

@@ -11,7 +11,12 @@ use crate::terminal::visible;
 /// Prints a report.
 pub(super) fn render(report: &Report, out: &mut impl Write) -> io::Result<()> {
     head(report, out)?;
-    sizes(report, out)?;
+    if !report.results.is_empty() {
+        sizes(report, out)?;
+    }
+    if !report.requests.is_empty() {
+        requests(report, out)?;
+    }
     for cell in &report.results {
         if let Some(steps) = &cell.steps {
             profile(cell, steps, out)?;
@@ -81,6 +86,25 @@ fn sizes(report: &Report, out: &mut impl Write) -> io::Result<()> {
             )?;
         }
         writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn requests(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let bold = Style::new().bold();
+    writeln!(out, "\n{bold}requests  batch   calls        call         p95         min  requests/s{bold:#}")?;
+    for cell in &report.requests {
+        writeln!(
+            out,
+            "{:>8}  {:>5}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10.1}",
+            cell.requests,
+            cell.batch,
+            cell.call.runs,
+            milliseconds(cell.call.median_ms),
+            milliseconds(cell.call.p95_ms),
+            milliseconds(cell.call.min_ms),
+            cell.requests_per_second
+        )?;
     }
     Ok(())
 }

@@ -58,10 +58,11 @@ fn words(model: &GliClass, rng: &mut Xoshiro256PlusPlus) -> Vec<String> {
     let mut words: Vec<String> = Vec::with_capacity(WORDS);
     for _ in 0..LOOKS {
         let token = tokenizer.token(rng.random_range(0..=last)).unwrap_or_default();
-        if let Some(word) = token.strip_prefix('▁') {
-            if word.len() > 1 && word.chars().all(char::is_alphabetic) {
-                words.push(word.to_owned());
-            }
+        if let Some(word) = token.strip_prefix('▁')
+            && word.len() > 1
+            && word.chars().all(char::is_alphabetic)
+        {
+            words.push(word.to_owned());
         }
         if words.len() == WORDS {
             break;

@@ -40,7 +40,7 @@ impl Repeats {
 }
 
 /// Median (the mean of the middle two), 95th percentile (nearest rank) and minimum.
-fn summary(mut times: Vec<f64>) -> Times {
+pub(super) fn summary(mut times: Vec<f64>) -> Times {
     times.sort_by(f64::total_cmp);
     let at = |i: usize| times.get(i).copied().unwrap_or_default();
     let n = times.len();

@@ -2,7 +2,7 @@
 //! steps use.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::gemm::Scalar;
 use super::linear::{multiply, widen_codes, widen_f32};
@@ -16,8 +16,8 @@ const COPY: usize = 256 << 20;
 const PIECE: usize = 4 << 20;
 /// Rows, columns and inner width of the products.
 const SIDE: usize = 1024;
-/// Tries; the best one counts, as anything else that runs only takes time away.
-const TRIES: usize = 5;
+/// The best of all tries in this time counts, as anything else that runs only takes time away.
+const TRYING: Duration = Duration::from_millis(1500);
 
 /// Measures all of them.
 pub(super) fn measure() -> Ceilings {
@@ -60,10 +60,11 @@ fn product<T: Scalar + Into<f64>>(
 /// Seconds of the shortest try, after one that does not count.
 fn best(mut work: impl FnMut()) -> f64 {
     work();
-    let time = |_| {
+    let (started, mut best) = (Instant::now(), f64::INFINITY);
+    while best.is_infinite() || started.elapsed() < TRYING {
         let start = Instant::now();
         work();
-        start.elapsed().as_secs_f64()
-    };
-    (0..TRIES).map(time).fold(f64::INFINITY, f64::min).max(1e-9)
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    best.max(1e-9)
 }
