@@ -20,7 +20,7 @@ use super::timing::Repeats;
 use super::{date, machine, progress, requests, sequences, text};
 use crate::args::BenchArgs;
 use crate::classifier::OnBackend;
-use crate::exit::{Failure, Result};
+use crate::exit::Result;
 
 /// Passes of a profile: each one gives a time to every step.
 const PASSES: usize = 20;
@@ -38,7 +38,11 @@ pub(super) struct Job<'a> {
 impl OnBackend for Job<'_> {
     type Output = Report;
 
-    fn run<B: Backend + 'static>(self, backend: B) -> Result<Report> {
+    fn run<B: Backend + 'static>(
+        self,
+        model: GliClass,
+        open: fn() -> dikast_core::Result<B>,
+    ) -> Result<Report> {
         let args = self.args;
         let options = match &self.requests {
             Some(_) => EngineOptions::default(),
@@ -48,7 +52,7 @@ impl OnBackend for Job<'_> {
                 EngineOptions { max_tokens: 2 * tokens, batch_tokens: tokens * batch }
             }
         };
-        let engine = Engine::load(backend, self.files, options).map_err(Failure::Model)?;
+        let engine = Engine::with_model(open()?, model, options, &mut |_, _| {})?;
         let load_ms = self.started.elapsed().as_secs_f64() * 1e3;
         let mut bench = Bench { args, engine };
         let (measured, requests) = match &self.requests {

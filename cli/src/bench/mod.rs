@@ -37,7 +37,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let started = Instant::now();
     let files = model::open(args.model.model.as_deref())?;
     let job = job::Job { args, files: &files, requests, started };
-    let report = classifier::on_backend(args.model.backend, job)?;
+    let report = classifier::on_backend(&files, args.model.backend, job)?;
 
     let mut out = Vec::new();
     let formatting = || Failure::io("formatting the table");

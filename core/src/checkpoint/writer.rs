@@ -1,6 +1,5 @@
 //! Writing a safetensors file, tensor by tensor.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use safetensors::Dtype;
@@ -34,7 +33,8 @@ impl FileLayout {
             let info = TensorInfo { dtype: dtype(t), shape: t.shape.clone(), data_offsets: (start, end) };
             infos.push((t.name.clone(), info));
         }
-        let format = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        // Without its `std` the crate has a map type of its own.
+        let format = std::iter::once(("format".to_owned(), "pt".to_owned())).collect();
         let metadata = Metadata::new(Some(format), infos).map_err(|e| fault(&e))?;
         let mut json = serde_json::to_vec(&metadata).map_err(|e| fault(&e))?;
         json.resize(json.len().next_multiple_of(8), b' ');

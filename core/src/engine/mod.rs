@@ -71,6 +71,19 @@ impl<B: Backend> Engine<B> {
         Ok(Self { backend, model, resident, plans: HashMap::new(), options })
     }
 
+    /// Puts the model onto a new device: the way back after [`Error::DeviceLost`].
+    ///
+    /// # Errors
+    /// As [`Backend::load`]; the engine then keeps its old device.
+    pub fn replace_backend(&mut self, backend: B) -> Result<()> {
+        let resident = backend.load(self.model.graph(), self.model.weights(), &mut |_, _| {})?;
+        // Plans and weights of the old device go before the device itself.
+        self.plans.clear();
+        self.resident = resident;
+        self.backend = backend;
+        Ok(())
+    }
+
     /// The device.
     pub fn backend(&self) -> &B {
         &self.backend

@@ -38,7 +38,7 @@ impl GliClass {
     /// # Errors
     /// [`crate::Error::Unsupported`] when projections that run as one product are stored in different formats.
     pub fn build_graph(config: &GliClassConfig, weights: &Weights) -> Result<Graph> {
-        let mut b = GraphBuilder::new(format!("gliclass/mt5/{:?}", config.scorer).to_lowercase());
+        let mut b = GraphBuilder::new(format!("gliclass/mt5/{}", config.scorer.name()));
         let segments = config
             .use_segment_embeddings
             .then(|| b.weight("model.segment_embeddings.weight", &[3, config.encoder.d_model]));
