@@ -64,12 +64,13 @@ async fn measure(
     let mut best: Vec<(String, u64)> = Vec::new();
     for repeat in 0..REPEATS {
         let times = backend.profile(&mut plan, &resident, &batch).await?;
-        let products = times.into_iter().filter(|t| t.name.contains("Linear"));
-        for (i, t) in products.enumerate() {
+        let named = times.into_iter().map(|t| (graph.steps()[t.step].name(), t.nanos));
+        let products = named.filter(|(name, _)| name.contains("Linear"));
+        for (i, (name, nanos)) in products.enumerate() {
             if repeat == 0 {
-                best.push((t.name, t.nanoseconds));
+                best.push((name.to_owned(), nanos));
             } else if let Some((_, least)) = best.get_mut(i) {
-                *least = t.nanoseconds.min(*least);
+                *least = nanos.min(*least);
             }
         }
     }

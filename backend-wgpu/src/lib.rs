@@ -35,7 +35,7 @@ mod shaders;
 mod tiles;
 
 pub use adapter::{AdapterSummary, adapters};
-pub use backend::{StepTime, WgpuBackend};
+pub use backend::WgpuBackend;
 pub use options::{ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Precision, ProductChoice};
 pub use plan::WgpuPlan;
 pub use resident::WgpuResident;

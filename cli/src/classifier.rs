@@ -1,6 +1,7 @@
 //! What the commands need from an engine, and the choice of the backend behind it at run time.
 
 use dikast_core::answers::Classification;
+use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
@@ -33,22 +34,32 @@ pub(crate) enum BackendChoice {
 /// the CPU before a device is open.
 const WORTH_A_DEVICE: u64 = 256 << 20;
 
-/// Loads a model onto the chosen backend.
-pub(crate) fn load(
+/// Work with a model on a backend that is chosen when the program runs.
+pub(crate) trait OnBackend {
+    /// What comes out.
+    type Output;
+
+    /// Does the work. `open` opens the device; called again, it opens it anew.
+    fn run<B: Backend + 'static>(
+        self,
+        model: GliClass,
+        open: fn() -> Result<B>,
+    ) -> crate::exit::Result<Self::Output>;
+}
+
+/// Loads a model and does work with it on the chosen backend.
+pub(crate) fn on_backend<W: OnBackend>(
     files: &ModelFiles,
-    backend: BackendChoice,
-    options: EngineOptions,
-) -> crate::exit::Result<Box<dyn Classifier>> {
+    choice: BackendChoice,
+    work: W,
+) -> crate::exit::Result<W::Output> {
     let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
-    match backend {
-        BackendChoice::Cpu => cpu(model, options),
+    match choice {
+        BackendChoice::Cpu => work.run(model, open_cpu),
         BackendChoice::Auto if model.weights().total_bytes() < WORTH_A_DEVICE || !has_device() => {
-            cpu(model, options)
+            work.run(model, open_cpu)
         }
-        BackendChoice::Auto | BackendChoice::Wgpu => {
-            let engine = Engine::with_model(open_device()?, model, options, &mut |_, _| {})?;
-            Ok(Box::new(WgpuClassifier(engine)))
-        }
+        BackendChoice::Auto | BackendChoice::Wgpu => work.run(model, open_device),
         BackendChoice::Cuda => Err(Error::Unsupported {
             device: "cuda".to_owned(),
             need: "a backend that this build of dikast does not contain; use --backend auto, cpu or wgpu"
@@ -58,8 +69,8 @@ pub(crate) fn load(
     }
 }
 
-fn cpu(model: GliClass, options: EngineOptions) -> crate::exit::Result<Box<dyn Classifier>> {
-    Ok(Box::new(CpuClassifier(Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {})?)))
+fn open_cpu() -> Result<CpuBackend> {
+    Ok(CpuBackend::new())
 }
 
 /// Whether there is a graphics device that is not software.
@@ -71,23 +82,42 @@ fn open_device() -> Result<WgpuBackend> {
     pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))
 }
 
-struct CpuClassifier(Engine<CpuBackend>);
+/// Loads a model onto the chosen backend.
+pub(crate) fn load(
+    files: &ModelFiles,
+    backend: BackendChoice,
+    options: EngineOptions,
+) -> crate::exit::Result<Box<dyn Classifier>> {
+    on_backend(files, backend, Load(options))
+}
 
-impl Classifier for CpuClassifier {
-    fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
-        pollster::block_on(self.0.classify(requests))
+struct Load(EngineOptions);
+
+impl OnBackend for Load {
+    type Output = Box<dyn Classifier>;
+
+    fn run<B: Backend + 'static>(
+        self,
+        model: GliClass,
+        open: fn() -> Result<B>,
+    ) -> crate::exit::Result<Self::Output> {
+        let engine = Engine::with_model(open()?, model, self.0, &mut |_, _| {})?;
+        Ok(Box::new(EngineClassifier { engine, open }))
     }
 }
 
-struct WgpuClassifier(Engine<WgpuBackend>);
+struct EngineClassifier<B: Backend> {
+    engine: Engine<B>,
+    open: fn() -> Result<B>,
+}
 
-impl Classifier for WgpuClassifier {
+impl<B: Backend> Classifier for EngineClassifier<B> {
     fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
-        let answers = pollster::block_on(self.0.classify(requests));
+        let answers = pollster::block_on(self.engine.classify(requests));
         let lost = answers.iter().any(|a| matches!(a, Err(Error::DeviceLost { .. })));
         // A device may come back (a driver update, a reset): try once on a new one.
-        if lost && open_device().and_then(|device| self.0.replace_backend(device)).is_ok() {
-            return pollster::block_on(self.0.classify(requests));
+        if lost && (self.open)().and_then(|device| self.engine.replace_backend(device)).is_ok() {
+            return pollster::block_on(self.engine.classify(requests));
         }
         answers
     }

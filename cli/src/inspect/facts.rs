@@ -8,6 +8,7 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::Sizes;
 use dikast_core::models::gliclass::{GliClass, GliClassConfig, Part, part_of, part_sizes};
 use dikast_core::tokens::Tokenizer;
+use dikast_synth::Provenance;
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
 use serde::Serialize;
 
@@ -18,6 +19,9 @@ use crate::exit::{Failure, Result};
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
     pub(super) name: String,
+    /// Set when the folder says that its weights are synthetic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) synthetic: Option<Synthetic>,
     pub(super) architecture: Architecture,
     /// Numbers of the model, scales of quantized weights left out.
     pub(super) parameters: u64,
@@ -31,6 +35,21 @@ pub(super) struct Facts {
     pub(super) digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) graph: Option<String>,
+}
+
+/// Where synthetic weights came from, as `provenance.json` says.
+#[derive(Debug, Serialize)]
+pub(super) struct Synthetic {
+    pub(super) tool: String,
+    pub(super) like: String,
+    pub(super) quant: String,
+    pub(super) seed: Option<u64>,
+}
+
+impl From<Provenance> for Synthetic {
+    fn from(Provenance { tool, like, quant, seed }: Provenance) -> Self {
+        Self { tool, like, quant, seed }
+    }
 }
 
 /// What `config.json` says.
@@ -127,6 +146,7 @@ impl Facts {
         let size = |name: &str| files.get(name).map_or(0, |blob| blob.bytes().len() as u64);
         Ok(Self {
             name: model.name().to_owned(),
+            synthetic: Provenance::read(files).map(Synthetic::from),
             architecture: Architecture::of(model.config()),
             parameters: parameters(weights),
             dtypes: dtypes(weights),

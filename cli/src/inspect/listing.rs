@@ -12,6 +12,11 @@ use crate::terminal::visible;
 pub(super) fn render(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     let bold = Style::new().bold();
     writeln!(out, "{bold}{}{bold:#}", visible(&facts.name))?;
+    if let Some(synthetic) = &facts.synthetic {
+        let seed = synthetic.seed.map_or_else(|| "unknown".to_owned(), |seed| seed.to_string());
+        let origin = format!("{}, like {}, seed {seed}", synthetic.tool, synthetic.like);
+        writeln!(out, "synthetic weights: random numbers, answers mean nothing ({})", visible(&origin))?;
+    }
     architecture(facts, out)?;
     weights(facts, out)?;
     memory(facts, out)?;
