@@ -1,0 +1,96 @@
+// Shared-memory barriers with transaction counts, bulk copies, clusters (sm_90).
+#pragma once
+#include "base.cuh"
+
+DEVICE void barrier_init(u32 barrier, u32 arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+// Makes initialised barriers visible to the copy engine and to the other blocks of the cluster.
+DEVICE void barrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+// One arrival that also announces `bytes` still to come.
+DEVICE void barrier_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+DEVICE void barrier_arrive(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// The same on the barrier at this address in another block of the cluster.
+DEVICE void barrier_arrive_at(u32 barrier, u32 rank) {
+    asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}\n" ::"r"(barrier),
+                 "r"(rank)
+                 : "memory");
+}
+// Waits until the phase of this parity is complete.
+DEVICE void barrier_wait(u32 barrier, u32 parity) {
+    asm volatile("{\n.reg .pred done;\nagain:\n"
+                 "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%0], %1;\n@done bra finished;\nbra again;\nfinished:\n}\n" ::"r"(
+                     barrier),
+                 "r"(parity)
+                 : "memory");
+}
+// The same where other blocks of the cluster arrive.
+DEVICE void barrier_wait_cluster(u32 barrier, u32 parity) {
+    asm volatile("{\n.reg .pred done;\nagain:\n"
+                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@done bra finished;\nbra again;\nfinished:\n}\n" ::"r"(
+                     barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+// Contiguous bytes (a multiple of 16) from device memory; `barrier` counts them down.
+DEVICE void bulk_copy(u32 to, const void *from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+// The same to this address, counted by the barrier at this address, in every block of the cluster that `mask` names.
+DEVICE void bulk_copy_to_all(u32 to, const void *from, u32 bytes, u32 barrier, u16 mask) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
+                 "[%3], %4;" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier), "h"(mask)
+                 : "memory");
+}
+
+DEVICE u32 cluster_rank() {
+    u32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+DEVICE u32 cluster_size() {
+    u32 size;
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    return size;
+}
+// All threads of all blocks of the cluster, in converged warps.
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+DEVICE void cluster_sync() {
+    cluster_arrive();
+    cluster_wait();
+}
+// Address of a shared-memory location in another block of the cluster, and a load from there.
+DEVICE u32 address_at(u32 address, u32 rank) {
+    u32 remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    return remote;
+}
+DEVICE float4 load4_at(u32 remote) {
+    float4 v;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(remote)
+                 : "memory");
+    return v;
+}
+
+// Registers a thread of this warpgroup may hold from here on.
+template <int REGISTERS>
+DEVICE void give_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+template <int REGISTERS>
+DEVICE void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
