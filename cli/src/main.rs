@@ -1,1 +1,31 @@
-fn main() {}
+//! The `dikast` command: argument parsing, one module a subcommand, documented exit codes.
+
+// A failed unwrap is what a failed test is.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod args;
+mod batch;
+mod classifier;
+mod classify;
+mod complete;
+mod exit;
+mod inspect;
+mod model;
+mod request;
+mod terminal;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
+        Command::Classify(args) => classify::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Completions { shell } => complete::completions(shell),
+        Command::Man { dir } => complete::man(dir.as_deref()),
+    };
+    exit::report(outcome)
+}

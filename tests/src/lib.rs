@@ -1,1 +1,4 @@
-//! stub
+//! Goldens and the parity suite, written once and run on every backend.
+
+pub mod data;
+pub mod golden;

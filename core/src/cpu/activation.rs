@@ -8,7 +8,8 @@ pub(super) fn apply(activation: Activation, x: f32) -> f32 {
         Activation::GeluErf => 0.5 * x * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2)),
         Activation::GeluTanh => {
             const SQRT_2_OVER_PI: f32 = 0.797_884_6;
-            0.5 * x * (1.0 + (SQRT_2_OVER_PI * (x + 0.044_715 * x * x * x)).tanh())
+            // (1 + tanh u) / 2 = 1 / (1 + e⁻²ᵘ): one exponential, and no cancellation for negative u.
+            x * sigmoid(2.0 * SQRT_2_OVER_PI * (x + 0.044_715 * x * x * x))
         }
         Activation::Relu => x.max(0.0),
     }

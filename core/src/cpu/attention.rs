@@ -19,7 +19,8 @@ pub(super) fn run(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -
     let q_offsets = store.offsets(q_offsets, store.rows(q.tensor))?;
     let kv_offsets = store.offsets(kv_offsets, store.rows(k.tensor))?;
     let lengths = kv_lengths.map(|id| store.indices(id, usize::MAX)).transpose()?;
-    let bias = bias.map(|b| Ok::<_, crate::Error>((b, operands.vector(b.table)?))).transpose()?;
+    let longest = kv_offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+    let bias = bias.map(|b| Bias::new(b, operands, heads, longest)).transpose()?;
     let width = store.cols(out);
     let mut y = store.zeros(out);
 
@@ -61,8 +62,8 @@ pub(super) fn run(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -
             f32::product(m, head_dim, n, queries, keys.transposed(), &mut scores);
             for (i, row) in scores.chunks_mut(n).enumerate() {
                 row.iter_mut().for_each(|s| *s *= scale);
-                if let Some((bias, table)) = &bias {
-                    add_bias(bias, table, heads, head, task.first + i, row);
+                if let Some(bias) = &bias {
+                    bias.add(head, task.first + i, row);
                 }
                 softmax(row);
             }
@@ -84,9 +85,26 @@ struct Task {
     keys: std::ops::Range<usize>,
 }
 
-fn add_bias(bias: &RelativeBias, table: &[f32], heads: usize, head: usize, query: usize, row: &mut [f32]) {
-    for (key, s) in row.iter_mut().enumerate() {
-        let bucket = bias.bucket(key as i64 - query as i64);
-        *s += table[bucket * heads + head];
+/// The relative bias by head and distance.
+struct Bias {
+    /// `[heads, 2·longest − 1]`: the bias of distance `d` stands at `d + longest − 1`.
+    by_distance: Vec<f32>,
+    longest: usize,
+}
+
+impl Bias {
+    fn new(bias: RelativeBias, operands: &Operands<'_>, heads: usize, longest: usize) -> Result<Self> {
+        let table = operands.vector(bias.table)?;
+        let distances = || 1 - longest as i64..longest as i64;
+        let buckets: Vec<usize> = distances().map(|d| bias.bucket(d)).collect();
+        let by_distance =
+            (0..heads).flat_map(|h| buckets.iter().map(move |b| (b, h))).map(|(b, h)| table[b * heads + h]);
+        Ok(Self { by_distance: by_distance.collect(), longest })
+    }
+
+    /// Adds the bias of one query to its row of scores.
+    fn add(&self, head: usize, query: usize, row: &mut [f32]) {
+        let first = head * (2 * self.longest - 1) + self.longest - 1 - query;
+        row.iter_mut().zip(&self.by_distance[first..]).for_each(|(s, b)| *s += b);
     }
 }

@@ -9,8 +9,10 @@ use crate::checkpoint::TensorView;
 use crate::graph::{Activation, Step, TensorId};
 use crate::numerics::e4m3;
 
-/// Output columns computed per task: the widened weight block stays in the cache.
-const BLOCK: usize = 64;
+/// Output columns per task for few rows: the widened weight block stays in the cache.
+const NARROW: usize = 64;
+/// From this many rows on, tasks are as wide as the threads allow: the rows are then packed once a task.
+const MANY_ROWS: usize = 256;
 
 pub(super) fn run(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -> Result<()> {
     match *step {
@@ -135,19 +137,20 @@ fn widen_f32(view: &TensorView<'_>, rows: std::ops::Range<usize>, out: &mut [f32
     view.decode_rows(rows, out);
 }
 
-/// `x·Wᵀ` in blocks of [`BLOCK`] output columns, each block `[rows, width]` row-major, one after the other.
+/// `x·Wᵀ` in blocks of output columns, each block `[rows, width]` row-major, one after the other.
 struct Product<T> {
     data: Vec<T>,
     rows: usize,
     n: usize,
+    block: usize,
 }
 
 impl<T: Scalar + Into<f64>> Product<T> {
     /// One row, rounded to f32.
     fn row(&self, i: usize, out: &mut [f32]) {
-        for (b, out) in out.chunks_mut(BLOCK).enumerate() {
-            let width = (self.n - b * BLOCK).min(BLOCK);
-            let start = b * BLOCK * self.rows + i * width;
+        for (b, out) in out.chunks_mut(self.block).enumerate() {
+            let width = (self.n - b * self.block).min(self.block);
+            let start = b * self.block * self.rows + i * width;
             for (o, &v) in out.iter_mut().zip(&self.data[start..start + width]) {
                 *o = v.into() as f32;
             }
@@ -164,14 +167,18 @@ fn multiply<T: Scalar>(
     widen: impl Fn(&TensorView<'_>, std::ops::Range<usize>, &mut [T]) + Sync + Send,
 ) -> Product<T> {
     let n: usize = weight.iter().map(|w| w.shape[0]).sum();
+    // An element's bits depend on neither: see `gemm`.
+    let block =
+        if rows < MANY_ROWS { NARROW } else { n.div_ceil(parallel::threads()).next_multiple_of(NARROW) };
     let mut data = vec![T::default(); rows * n];
-    parallel::chunks(&mut data, rows * BLOCK, |b, block| {
-        let width = (n - b * BLOCK).min(BLOCK);
+    parallel::chunks(&mut data, rows * block, |b, y| {
+        let columns = b * block..n.min((b + 1) * block);
+        let width = columns.len();
         let mut w = vec![T::default(); width * k];
-        read_rows(weight, b * BLOCK..b * BLOCK + width, k, &widen, &mut w);
-        T::product(rows, k, width, Strided::rows(x, k), Strided::rows(&w, k).transposed(), block);
+        read_rows(weight, columns, k, &widen, &mut w);
+        T::product(rows, k, width, Strided::rows(x, k), Strided::rows(&w, k).transposed(), y);
     });
-    Product { data, rows, n }
+    Product { data, rows, n, block }
 }
 
 /// Rows of the stacked parts.

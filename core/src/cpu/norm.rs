@@ -30,12 +30,11 @@ pub(super) fn run(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -
         Step::LayerNorm { x, weight, bias, eps, out } => {
             let (w, b) = (operands.vector(weight)?, operands.vector(bias)?);
             rows(x, out, store, |x, y| {
-                let n = x.len() as f32;
-                let mean = x.iter().sum::<f32>() / n;
-                let variance = x.iter().map(|v| (v - mean) * (v - mean)).sum::<f32>() / n;
+                let center = mean(x, |v| v);
+                let variance = mean(x, |v| (v - center) * (v - center));
                 let scale = 1.0 / (variance + eps).sqrt();
                 for (i, y) in y.iter_mut().enumerate() {
-                    *y = (x[i] - mean) * scale * w[i] + b[i];
+                    *y = (x[i] - center) * scale * w[i] + b[i];
                 }
             })
         }
@@ -48,11 +47,16 @@ pub(super) fn run(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -
 }
 
 fn rms_norm(x: &[f32], w: &[f32], eps: f32, y: &mut [f32]) {
-    let mean_square = x.iter().map(|v| v * v).sum::<f32>() / x.len() as f32;
+    let mean_square = mean(x, |v| v * v);
     let scale = 1.0 / (mean_square + eps).sqrt();
     for (i, y) in y.iter_mut().enumerate() {
         *y = w[i] * (x[i] * scale);
     }
+}
+
+/// Mean of `f` over a row: summed in f64 and rounded once, so that no order of summation is part of the definition.
+fn mean(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    (x.iter().map(|&v| f64::from(f(v))).sum::<f64>() / x.len() as f64) as f32
 }
 
 fn rows(

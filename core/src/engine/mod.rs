@@ -1,5 +1,21 @@
 //! Load once, pack many requests into one batch, split the results.
 
+mod pack;
+
+use std::collections::HashMap;
+
+pub use pack::{pack, sizes};
+
+use crate::answers::{Classification, Receipt};
+use crate::backend::{Backend, MemoryBudget, Taps};
+use crate::checkpoint::ModelFiles;
+use crate::graph::{Graph, Sizes};
+use crate::models::gliclass::GliClass;
+use crate::request::ClassifyRequest;
+use crate::tokens::Sequence;
+use crate::tokens::gliclass::{Prepared, prepare};
+use crate::{Error, Result, answers, heads};
+
 /// Limits and sizes of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
@@ -13,4 +29,174 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self { max_tokens: 1024, batch_tokens: 4096 }
     }
+}
+
+/// A model on a device.
+#[derive(Debug)]
+pub struct Engine<B: Backend> {
+    backend: B,
+    model: GliClass,
+    resident: B::Resident,
+    plans: HashMap<Sizes, B::Plan>,
+    options: EngineOptions,
+}
+
+impl<B: Backend> Engine<B> {
+    /// Loads a model from its files onto a device.
+    ///
+    /// # Errors
+    /// As [`GliClass::load`] and [`Engine::with_model`].
+    pub fn load(backend: B, files: &ModelFiles, options: EngineOptions) -> Result<Self> {
+        Self::with_model(backend, GliClass::load(files)?, options, &mut |_, _| {})
+    }
+
+    /// Puts a model onto a device. `progress` gets bytes done and bytes in all.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] before anything is uploaded, [`Error::Unsupported`] for what the device lacks.
+    pub fn with_model(
+        backend: B,
+        model: GliClass,
+        options: EngineOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        let capabilities = backend.capabilities();
+        let needed =
+            backend.budget(model.graph(), model.weights(), &backend.bucket(&nominal(&options)))?.device();
+        if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
+            return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
+        }
+        let resident = backend.load(model.graph(), model.weights(), progress)?;
+        Ok(Self { backend, model, resident, plans: HashMap::new(), options })
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The model.
+    pub fn model(&self) -> &GliClass {
+        &self.model
+    }
+
+    /// The model's forward pass.
+    pub fn graph(&self) -> &Graph {
+        self.model.graph()
+    }
+
+    /// The limits.
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// Bytes needed for a full batch.
+    ///
+    /// # Errors
+    /// As [`Backend::budget`].
+    pub fn budget(&self) -> Result<MemoryBudget> {
+        let bucket = self.backend.bucket(&nominal(&self.options));
+        self.backend.budget(self.graph(), self.model.weights(), &bucket)
+    }
+
+    /// Answers each request, in order; a bad request does not disturb the others.
+    ///
+    /// The answer to a request has the same bits whatever else is in the call.
+    pub async fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
+        let prepared: Vec<Result<Prepared>> = requests.iter().map(|r| self.prepare(r)).collect();
+        let sequences: Vec<&Sequence> = prepared.iter().flatten().flat_map(|p| &p.sequences).collect();
+        let mut logits = match self.logits(&sequences).await {
+            Ok(logits) => logits.into_iter(),
+            Err(e) => return prepared.into_iter().map(|p| p.and(Err(e.clone()))).collect(),
+        };
+        requests
+            .iter()
+            .zip(&prepared)
+            .map(|(request, prepared)| {
+                let prepared = prepared.as_ref().map_err(Clone::clone)?;
+                let logits: Vec<Vec<f32>> = logits.by_ref().take(prepared.sequences.len()).collect();
+                answers::assemble(request, prepared, &logits, self.receipt(prepared))
+            })
+            .collect()
+    }
+
+    /// The host's half of a request: validation, tokens, positions.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] or [`Error::TooLarge`].
+    pub fn prepare(&self, request: &ClassifyRequest) -> Result<Prepared> {
+        prepare(self.model.config(), self.model.tokenizer(), request, self.options.max_tokens)
+    }
+
+    /// Logits of each sequence, one per class.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn logits(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<f32>>> {
+        let mut logits = Vec::with_capacity(sequences.len());
+        let mut rest = sequences;
+        while !rest.is_empty() {
+            let (batch, tail) = rest.split_at(batch_len(rest, self.options.batch_tokens));
+            logits.extend(self.run(batch, &mut Taps::none()).await?);
+            rest = tail;
+        }
+        Ok(logits)
+    }
+
+    /// One forward pass over all sequences in one batch, with taps.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn run(&mut self, sequences: &[&Sequence], taps: &mut Taps) -> Result<Vec<Vec<f32>>> {
+        let graph = self.model.graph();
+        let batch = pack(graph, sequences, heads::selects_text_rows(self.model.config()))?;
+        let bucket = self.backend.bucket(&batch.sizes);
+        if !self.plans.contains_key(&bucket) {
+            self.plans.insert(bucket, self.backend.plan(graph, &self.resident, &bucket)?);
+        }
+        let Some(plan) = self.plans.get_mut(&bucket) else {
+            return Err(Error::Internal("the plan just made is gone".to_owned()));
+        };
+        let flat = self.backend.run(plan, &self.resident, &batch, taps).await?;
+        if flat.len() != batch.sizes.labels {
+            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
+        }
+        let mut rest = flat.as_slice();
+        Ok(sequences
+            .iter()
+            .map(|s| {
+                let (own, tail) = rest.split_at(s.classes.len());
+                rest = tail;
+                own.to_vec()
+            })
+            .collect())
+    }
+
+    fn receipt(&self, prepared: &Prepared) -> Receipt {
+        let capabilities = self.backend.capabilities();
+        Receipt {
+            model: self.model.name().to_owned(),
+            checkpoint_digest: None,
+            backend: capabilities.backend.clone(),
+            quantization: self.model.format(),
+            tokens: prepared.tokens,
+            dropped_text_tokens: prepared.dropped_text_tokens,
+        }
+    }
+}
+
+/// How many of the next sequences go into one batch: as many as fit the token budget, at least one.
+fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
+    let mut tokens = 0;
+    let fitting = sequences.iter().take_while(|s| {
+        tokens += s.ids.len();
+        tokens <= budget
+    });
+    fitting.count().max(1)
+}
+
+/// Sizes of a full batch of ordinary requests, for memory budgets.
+fn nominal(options: &EngineOptions) -> Sizes {
+    let tokens = options.batch_tokens.max(options.max_tokens);
+    Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens }
 }

@@ -12,7 +12,7 @@ pub fn sizes(sequences: &[&Sequence], selects_text: bool) -> Sizes {
         tokens: sum(|s| s.ids.len()),
         sequences: sequences.len(),
         labels: sum(|s| s.classes.len()),
-        text_tokens: if selects_text { sum(|s| text_len(s)) } else { 0 },
+        text_tokens: if selects_text { sum(text_len) } else { 0 },
     }
 }
 
@@ -24,7 +24,11 @@ pub fn pack(graph: &Graph, sequences: &[&Sequence], selects_text: bool) -> Resul
     let sizes = sizes(sequences, selects_text);
     let largest = sizes.tokens.max(sizes.labels).max(sizes.text_tokens);
     if i32::try_from(largest).is_err() {
-        return Err(Error::TooLarge { what: "rows of a batch".into(), limit: i32::MAX as u64, actual: largest as u64 });
+        return Err(Error::TooLarge {
+            what: "rows of a batch".into(),
+            limit: i32::MAX as u64,
+            actual: largest as u64,
+        });
     }
     let mut batch = Batch::new(sizes);
     for input in graph.inputs() {
@@ -51,9 +55,11 @@ fn values(kind: InputKind, sequences: &[&Sequence], selects_text: bool) -> Resul
                 out.extend([base + span.start as i32, base + span.end as i32]);
             }
         }),
-        InputKind::LabelSequences => {
-            sequences.iter().enumerate().flat_map(|(i, s)| std::iter::repeat_n(i as i32, s.classes.len())).collect()
-        }
+        InputKind::LabelSequences => sequences
+            .iter()
+            .enumerate()
+            .flat_map(|(i, s)| std::iter::repeat_n(i as i32, s.classes.len()))
+            .collect(),
         InputKind::LabelOffsets => offsets(sequences, |s| s.classes.len()),
         InputKind::TextRows => with_base(sequences, tokens, |s, base, out| {
             out.extend((s.text.start..s.text.end).map(|row| base + row as i32));

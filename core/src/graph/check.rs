@@ -30,12 +30,12 @@ pub(super) fn check(graph: &Graph) -> Result<()> {
         Checker { graph }.step(step).map_err(|m| fault(graph, &context(), m))?;
     }
     if !written.contains(&graph.output) {
-        return Err(fault(graph, "output", "is never written".to_owned()));
+        return Err(fault(graph, "output", "is never written"));
     }
     Ok(())
 }
 
-fn fault(graph: &Graph, place: &str, message: String) -> Error {
+fn fault(graph: &Graph, place: &str, message: impl std::fmt::Display) -> Error {
     Error::Internal(format!("graph {}: {place}: {message}", graph.name))
 }
 

@@ -1,8 +1,10 @@
 //! GLiClass uni-encoder models.
 
 mod config;
+mod model;
 mod parse;
 mod tensors;
 
 pub use config::{ClassPooling, GliClassConfig, Mt5Config, Pooling, Scorer};
+pub use model::GliClass;
 pub use tensors::{Part, PartBytes, expected_tensors, part_of, part_sizes};

@@ -1,0 +1,213 @@
+//! Arguments of `classify`: what to ask, what to show, and the batch form.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{ModelArgs, values};
+use crate::exit;
+
+const EXAMPLES: &str = "Examples:
+  dikast classify --text 'The battery died after a week.' --labels praise,complaint,question
+  git log -1 --format=%B | dikast classify --labels fix,feature,docs --format json
+  dikast classify --file mail.txt --labels @labels.json --multi-label --threshold 0.4
+  dikast classify --text … --labels '{\"tone\": [\"calm\", \"angry\"], \"topic\": [\"bill\", \"repair\"]}' --hierarchy tree
+  dikast classify --input rows.jsonl --output answers.jsonl --labels a,b,c
+  dikast classify --input rows.jsonl --output answers.jsonl --labels a,b,c --resume
+  dikast classify --input - --output - --input-format csv --text-column body --labels a,b < mails.csv";
+
+/// The flags of the one-text form. Batch flags name them because clap does not ask for `--input` when another flag
+/// already excludes it.
+const ONE_TEXT: [&str; 2] = ["text", "file"];
+
+/// Arguments of `classify`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::CODES))]
+pub(crate) struct ClassifyArgs {
+    /// The text. Without --text, --file and --input it is read from standard input.
+    #[arg(long, short, value_name = "TEXT", conflicts_with_all = ["file", "input"], help_heading = "Input")]
+    pub(crate) text: Option<String>,
+    /// Read the text from a file (UTF-8); `-` is standard input. One line end at the end is dropped.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "input", help_heading = "Input")]
+    pub(crate) file: Option<PathBuf>,
+    /// Labels: `a,b,c`, JSON (`["a, b", "c"]`, or `{"topic": ["a", "b"]}` for a hierarchy), or `@FILE`.
+    ///
+    /// May be given several times. A file holds JSON, or one label a line. A label with a comma needs JSON or a
+    /// file; spaces at its ends need JSON.
+    #[arg(long, short, value_name = "LABELS", required_unless_present = "input", help_heading = "Input")]
+    pub(crate) labels: Vec<String>,
+
+    /// Any number of labels may be right (sigmoid); without it exactly one is (softmax).
+    #[arg(long, short, help_heading = "Question")]
+    pub(crate) multi_label: bool,
+    /// Multi-label: choose labels with at least this score.
+    #[arg(long, value_name = "0..1", default_value = "0.5", value_parser = values::probability,
+          requires = "multi_label", help_heading = "Question")]
+    pub(crate) threshold: f32,
+    /// A task description for the model.
+    #[arg(long, short, value_name = "TEXT", help_heading = "Question")]
+    pub(crate) prompt: Option<String>,
+    /// Solved examples as JSON (`[{"text": "…", "labels": ["…"]}]`) or `@FILE` with JSON or JSONL.
+    #[arg(long, value_name = "EXAMPLES", help_heading = "Question")]
+    pub(crate) examples: Option<String>,
+    /// What to do with input over the token limit.
+    #[arg(long, value_enum, default_value_t, help_heading = "Question")]
+    pub(crate) truncate: Truncate,
+    /// Token limit of labels, prompt, examples and text together.
+    #[arg(long, value_name = "N", help_heading = "Question")]
+    pub(crate) max_tokens: Option<NonZeroUsize>,
+    /// Splitting of long texts.
+    #[command(flatten)]
+    pub(crate) chunk: ChunkArgs,
+    /// Accept the same label twice; each occurrence gets a score of its own.
+    #[arg(long, help_heading = "Question")]
+    pub(crate) allow_duplicate_labels: bool,
+    /// Accept the model's marker texts, such as `<<LABEL>>`, inside text and labels.
+    #[arg(long, help_heading = "Question")]
+    pub(crate) allow_markers: bool,
+
+    /// The model and what runs it.
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    /// Show only the K best labels.
+    #[arg(long, short = 'k', value_name = "K", help_heading = "Output")]
+    pub(crate) top_k: Option<NonZeroUsize>,
+    /// Output format [default: table; with --input by the name of the output file, else jsonl].
+    #[arg(long, value_enum, help_heading = "Output")]
+    pub(crate) format: Option<Format>,
+    /// Shape of the answer to a hierarchy of labels; `tree` is shown by table and json.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "input", help_heading = "Output")]
+    pub(crate) hierarchy: Shape,
+    /// Show logits in the table (JSON always has them).
+    #[arg(long, conflicts_with = "input", help_heading = "Output")]
+    pub(crate) logits: bool,
+
+    /// The batch form.
+    #[command(flatten)]
+    pub(crate) batch: BatchArgs,
+}
+
+/// Splitting of long texts.
+#[derive(Debug, Args)]
+pub(crate) struct ChunkArgs {
+    /// Judge a long text window by window, and long label lists group by group; keeps each label's best score.
+    #[arg(long, help_heading = "Question")]
+    pub(crate) chunk: bool,
+    /// Characters in a window.
+    #[arg(long, value_name = "N", default_value = "8192", requires = "chunk", help_heading = "Question")]
+    pub(crate) chunk_chars: usize,
+    /// Characters that neighbouring windows share.
+    #[arg(long, value_name = "N", default_value = "256", requires = "chunk", help_heading = "Question")]
+    pub(crate) chunk_overlap: usize,
+    /// Labels in a group.
+    #[arg(long, value_name = "N", default_value = "8", requires = "chunk", help_heading = "Question")]
+    pub(crate) chunk_labels: usize,
+}
+
+/// The batch form of `classify`.
+#[derive(Debug, Args)]
+pub(crate) struct BatchArgs {
+    /// Classify every row of a JSONL or CSV file; `-` is standard input.
+    ///
+    /// A JSONL row is an object with `text` and optionally `labels`, `id`, `multi_label`, `threshold`, `prompt`,
+    /// `examples`, …, which win over the flags. Rows are numbered from 0; blank lines and the CSV header do not
+    /// count.
+    #[arg(long, short, value_name = "FILE", help_heading = "Batch")]
+    pub(crate) input: Option<PathBuf>,
+    /// Where the answers go, one a row in input order; `-` is standard output.
+    #[arg(long, short, value_name = "FILE", default_value = "-", requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
+    pub(crate) output: PathBuf,
+    /// Format of the input [default: by the name of the file, else jsonl].
+    #[arg(long, value_enum, requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
+    pub(crate) input_format: Option<InputFormat>,
+    /// Field or column with the text.
+    #[arg(
+        long,
+        visible_alias = "text-column",
+        value_name = "NAME",
+        default_value = "text",
+        requires = "input", conflicts_with_all = ONE_TEXT,
+        help_heading = "Batch"
+    )]
+    pub(crate) text_field: String,
+    /// Field or column with the row's own labels [default: labels, unless --labels is given].
+    #[arg(
+        long,
+        visible_alias = "labels-column",
+        value_name = "NAME",
+        requires = "input", conflicts_with_all = ONE_TEXT,
+        help_heading = "Batch"
+    )]
+    pub(crate) labels_field: Option<String>,
+    /// Field or column with the row's id, copied to the output [default: id, where present].
+    #[arg(
+        long,
+        visible_alias = "id-column",
+        value_name = "NAME",
+        requires = "input", conflicts_with_all = ONE_TEXT,
+        help_heading = "Batch"
+    )]
+    pub(crate) id_field: Option<String>,
+    /// Copy this field or column to the output; may be given several times.
+    #[arg(long, value_name = "NAME", requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
+    pub(crate) keep: Vec<String>,
+    /// CSV delimiter of input and output.
+    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = values::delimiter, requires = "input", conflicts_with_all = ONE_TEXT,
+          help_heading = "Batch")]
+    pub(crate) delimiter: u8,
+    /// Continue an interrupted output file: keep its rows, drop a half-written last one, append the rest.
+    #[arg(long, requires = "input", conflicts_with_all = ONE_TEXT, conflicts_with = "overwrite", help_heading = "Batch")]
+    pub(crate) resume: bool,
+    /// Replace an existing output file.
+    #[arg(long, requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
+    pub(crate) overwrite: bool,
+    /// No progress and no summary on standard error.
+    #[arg(long, short, requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
+    pub(crate) quiet: bool,
+}
+
+/// `--truncate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Truncate {
+    /// Refuse it and say by how much.
+    #[default]
+    Refuse,
+    /// Drop the end of the text, never a label, the prompt or an example.
+    Text,
+    /// Cut everything on the right, labels too, as the reference does.
+    Right,
+}
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Labels with bars, for people.
+    Table,
+    /// One indented JSON object.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
+    /// CSV with a header; batch only.
+    Csv,
+}
+
+/// `--input-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// One JSON object a line.
+    Jsonl,
+    /// CSV with a header.
+    Csv,
+}
+
+/// `--hierarchy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Shape {
+    /// A ranking of dotted names.
+    #[default]
+    Flat,
+    /// The scores in the shape of the labels.
+    Tree,
+}

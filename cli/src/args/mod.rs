@@ -1,0 +1,139 @@
+//! The command line: the one definition behind parsing, `--help`, completions and the man page.
+
+mod classify;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
+
+use crate::classifier::BackendChoice;
+use crate::exit;
+
+/// Zero-shot classification and typed decisions in one forward pass, on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "dikast", version, arg_required_else_help = true, after_help = exit::CODES)]
+pub(crate) struct Cli {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Judge a text, or a file of texts, by labels of your choice.
+    Classify(Box<ClassifyArgs>),
+    /// Show what a model is made of and what it needs.
+    Inspect(InspectArgs),
+    /// Print the completion script for a shell.
+    #[command(
+        after_help = "Example:\n  dikast completions bash > ~/.local/share/bash-completion/completions/dikast"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one page a command.
+    Man {
+        /// Write `dikast.1`, `dikast-classify.1`, … into this folder.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Where the model comes from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArgs {
+    /// Folder with config.json, tokenizer.json and model.safetensors; without it, the built-in gliclass-mini.
+    #[arg(long, value_name = "DIR", env = "DIKAST_MODEL", help_heading = "Model")]
+    pub(crate) model: Option<PathBuf>,
+    /// What runs the model.
+    #[arg(long, value_enum, default_value_t, env = "DIKAST_BACKEND", help_heading = "Model")]
+    pub(crate) backend: BackendChoice,
+}
+
+/// Arguments of `inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dikast inspect
+  dikast inspect ./gliclass-ultra --tokens 1024
+  dikast inspect --graph
+  dikast inspect ./gliclass-ultra --format json | jq .bytes")]
+pub(crate) struct InspectArgs {
+    /// Model folder; without it, the built-in gliclass-mini.
+    #[arg(value_name = "DIR", env = "DIKAST_MODEL")]
+    pub(crate) model: Option<PathBuf>,
+    /// Tokens of one forward pass to count activation memory for.
+    #[arg(long, value_name = "N", default_value = "1024")]
+    pub(crate) tokens: std::num::NonZeroUsize,
+    /// List every step of the forward pass.
+    #[arg(long)]
+    pub(crate) graph: bool,
+    /// Print the SHA-256 of the weights; reads all of them.
+    #[arg(long)]
+    pub(crate) digest: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: InspectFormat,
+}
+
+/// Output formats of `inspect`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum InspectFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn refused(args: &[&str]) -> bool {
+        Cli::try_parse_from(["dikast"].iter().chain(args)).is_err()
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert!(refused(&["classify", "--text", "a", "--file", "b", "--labels", "x,y"]));
+        assert!(refused(&["classify", "--text", "a", "--input", "b", "--labels", "x,y"]));
+        assert!(refused(&["classify", "--text", "a", "--labels", "x", "--threshold", "0.5"]));
+        assert!(refused(&["classify", "--text", "a", "--labels", "x", "--chunk-chars", "5"]));
+        assert!(refused(&["classify", "--text", "a", "--labels", "x", "--resume"]));
+        assert!(refused(&["classify", "--input", "a", "--resume", "--overwrite"]));
+        assert!(refused(&["classify"]));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for threshold in ["1.5", "-0.1", "NaN", "x", "inf"] {
+            assert!(refused(&[
+                "classify",
+                "--labels",
+                "x",
+                "--multi-label",
+                &format!("--threshold={threshold}")
+            ]));
+        }
+        assert!(refused(&["classify", "--labels", "x", "--top-k", "0"]));
+        assert!(refused(&["classify", "--labels", "x", "--backend", "tpu"]));
+        assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", "ab"]));
+    }
+
+    #[test]
+    fn the_batch_form_needs_no_labels_flag() {
+        assert!(!refused(&["classify", "--input", "in.jsonl", "--output", "out.jsonl"]));
+        assert!(!refused(&["classify", "--input", "in.csv", "--delimiter", "\\t", "--labels", "a,b"]));
+    }
+}

@@ -1,0 +1,170 @@
+//! Continuing an interrupted output file.
+//!
+//! The file itself says how far it got: its records are numbered from 0 without a gap, and the input is read in
+//! step with them, so that nothing is repeated, nothing is lost, and a changed input is noticed where rows have
+//! ids. A half-written last record is dropped; anything else that a run did not write is refused untouched.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::reader::framing::{Ending, Framing, Records};
+use super::reader::{Reader, Row};
+use super::writer::{CSV_COLUMNS, Encoder, OutputFormat, cell};
+use crate::exit::{Failure, Result};
+
+/// Longest record that is looked at; ours are shorter by far unless a row has megabytes of labels.
+const MAX_RECORD_BYTES: usize = 64 << 20;
+
+/// What an output file already holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Done {
+    /// Rows.
+    pub(super) rows: u64,
+    /// Rows with an error record.
+    pub(super) failed: u64,
+    /// Bytes of whole records, header included.
+    pub(super) bytes: u64,
+}
+
+/// Checks the file, cuts a half-written record off its end, and moves the reader behind its last row.
+pub(super) fn continue_file<R: BufRead>(
+    file: &File,
+    name: &str,
+    encoder: &Encoder,
+    reader: &mut Reader<R>,
+) -> Result<Done> {
+    let io = || Failure::io(format!("reading {name}"));
+    let mut handle = file;
+    handle.seek(SeekFrom::Start(0)).map_err(io())?;
+    let done = scan(BufReader::with_capacity(1 << 16, file), name, encoder, reader)?;
+    if file.metadata().map_err(io())?.len() > done.bytes {
+        file.set_len(done.bytes).map_err(Failure::io(format!("shortening {name}")))?;
+    }
+    handle.seek(SeekFrom::End(0)).map_err(io())?;
+    Ok(done)
+}
+
+/// Walks over the records of `stream` and the rows of `reader` in step.
+fn scan<S: BufRead, R: BufRead>(
+    stream: S,
+    name: &str,
+    encoder: &Encoder,
+    reader: &mut Reader<R>,
+) -> Result<Done> {
+    let framing = match encoder.format {
+        OutputFormat::Jsonl => Framing::Lines,
+        OutputFormat::Csv => Framing::Csv { delimiter: encoder.delimiter },
+    };
+    let refuse = |message: String| Failure::usage(format!("{name}: cannot be resumed: {message}"));
+    let mut records = Records::new(stream, framing, MAX_RECORD_BYTES);
+    let mut record = Vec::new();
+    let mut done = Done::default();
+    let header = encoder.header();
+    let mut header_due = !header.is_empty();
+    while let Some(ending) = records.next_into(&mut record).map_err(Failure::io(format!("reading {name}")))? {
+        let expected = if header_due {
+            String::from_utf8_lossy(&header).into_owned()
+        } else {
+            encoder.start_of(done.rows)
+        };
+        match ending {
+            Ending::TooLong { .. } => return Err(refuse(format!("record {} is too long", done.rows))),
+            Ending::EndOfStream { .. } if is_start(&record, expected.as_bytes()) => break,
+            Ending::EndOfStream { .. } => return Err(refuse("its last line is not a record of ours".into())),
+            Ending::Complete if header_due => {
+                if record != header.trim_ascii_end() {
+                    return Err(refuse("its header is not the one of this run".into()));
+                }
+                header_due = false;
+            }
+            Ending::Complete => {
+                let existing = parse(&record, encoder)
+                    .ok_or_else(|| refuse(format!("record {} is not one of ours", done.rows)))?;
+                if existing.row != done.rows {
+                    return Err(refuse(format!(
+                        "row {} stands where row {} should",
+                        existing.row, done.rows
+                    )));
+                }
+                let row = reader
+                    .next_row()?
+                    .ok_or_else(|| refuse(format!("it has more rows than the input's {}", done.rows)))?;
+                if !existing.has_id(&row, encoder) {
+                    return Err(refuse(format!("row {} has another id in the input", done.rows)));
+                }
+                done.rows += 1;
+                done.failed += u64::from(existing.failed);
+            }
+        }
+        done.bytes = records.position();
+    }
+    Ok(done)
+}
+
+/// Whether `cut` can be the beginning of a record that begins with `start`.
+fn is_start(cut: &[u8], start: &[u8]) -> bool {
+    let n = cut.len().min(start.len());
+    cut[..n] == start[..n]
+}
+
+/// What resuming needs to know of a record.
+struct Existing {
+    row: u64,
+    id: Value,
+    failed: bool,
+}
+
+impl Existing {
+    fn has_id(&self, row: &Row, encoder: &Encoder) -> bool {
+        match encoder.format {
+            OutputFormat::Jsonl => self.id == row.id,
+            OutputFormat::Csv => cell(&self.id) == cell(&row.id),
+        }
+    }
+}
+
+fn parse(record: &[u8], encoder: &Encoder) -> Option<Existing> {
+    match encoder.format {
+        OutputFormat::Jsonl => parse_json(record),
+        OutputFormat::Csv => parse_csv(record, encoder),
+    }
+}
+
+fn parse_json(record: &[u8]) -> Option<Existing> {
+    #[derive(Deserialize)]
+    struct Line {
+        row: u64,
+        id: Value,
+        labels: Option<IgnoredAny>,
+        error: Option<IgnoredAny>,
+    }
+    let line: Line = serde_json::from_slice(record).ok()?;
+    // Exactly one of the two makes it a record of ours.
+    (line.labels.is_some() != line.error.is_some()).then_some(Existing {
+        row: line.row,
+        id: line.id,
+        failed: line.error.is_some(),
+    })
+}
+
+fn parse_csv(record: &[u8], encoder: &Encoder) -> Option<Existing> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .delimiter(encoder.delimiter)
+        .terminator(csv::Terminator::Any(b'\n'))
+        .buffer_capacity(record.len().clamp(64, 1 << 16))
+        .from_reader(record);
+    let mut cells = csv::StringRecord::new();
+    if !reader.read_record(&mut cells).ok()? || cells.len() != CSV_COLUMNS.len() + encoder.keep.len() {
+        return None;
+    }
+    let failed = CSV_COLUMNS.iter().position(|c| *c == "error_kind").and_then(|i| cells.get(i))?;
+    Some(Existing { row: cells.get(0)?.parse().ok()?, id: cells.get(1)?.into(), failed: !failed.is_empty() })
+}
+
+#[cfg(test)]
+mod tests;

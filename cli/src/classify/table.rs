@@ -1,0 +1,178 @@
+//! The answer as people see it: a label, a bar, a percentage and a mark a line.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style as Ansi};
+
+use super::{Answer, AnswerLabel};
+use crate::terminal::{cells, elide, visible};
+
+/// Cells of a full bar where the terminal has room.
+const BAR: usize = 30;
+
+/// How to draw.
+#[derive(Debug, Clone)]
+pub(super) struct Style {
+    /// Width of the terminal; `None`: labels are never cut.
+    pub(super) width: Option<usize>,
+    /// Show logits.
+    pub(super) logits: bool,
+}
+
+impl Style {
+    /// Widths of the label column and of the bar, for the widest label.
+    pub(super) fn columns(&self, widest: usize) -> (usize, usize) {
+        let Some(width) = self.width else { return (widest, BAR) };
+        // Mark, two gaps, percentage, and the logit column.
+        let fixed = 2 + 2 + 2 + 6 + if self.logits { 10 } else { 0 };
+        let room = width.saturating_sub(fixed);
+        let bar = room.saturating_sub(widest).clamp((room / 4).min(BAR), BAR);
+        (widest.min(room.saturating_sub(bar)).max(1), bar)
+    }
+}
+
+/// A bar of `score` × `width` cells, in eighths of a cell, padded to `width`.
+pub(super) fn bar(score: f32, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let share = if score.is_finite() { score.clamp(0.0, 1.0) } else { 0.0 };
+    // At most 8 × BAR, so the cast is exact.
+    let eighths = (share * (width * 8) as f32).round() as usize;
+    let mut out = "█".repeat(eighths / 8);
+    out.push_str(EIGHTHS[eighths % 8]);
+    let used = eighths.div_ceil(8);
+    out.push_str(&" ".repeat(width - used));
+    out
+}
+
+/// `label` cut and padded to `width` cells.
+pub(super) fn column(label: &str, width: usize) -> String {
+    let shown = elide(label, width);
+    format!("{shown}{}", " ".repeat(width.saturating_sub(cells(&shown))))
+}
+
+/// Draws the labels of an answer.
+pub(super) fn render(answer: &Answer, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let shown: Vec<(String, &AnswerLabel)> =
+        answer.labels.iter().map(|l| (visible(&l.label).into_owned(), l)).collect();
+    let widest = shown.iter().map(|(label, _)| cells(label)).max().unwrap_or(0);
+    let (label_width, bar_width) = style.columns(widest);
+    let dim = Ansi::new().dimmed();
+    for (label, scored) in &shown {
+        let (mark, text, ink) = if scored.chosen {
+            ("✓", Ansi::new().bold(), AnsiColor::Green.on_default())
+        } else {
+            (" ", Ansi::new(), dim)
+        };
+        let (label, bar) = (column(label, label_width), bar(scored.score, bar_width));
+        let percent = f64::from(scored.score) * 100.0;
+        write!(
+            out,
+            "{ink}{mark}{ink:#} {text}{label}{text:#}  {ink}{bar}{ink:#}  {text}{percent:>5.1}%{text:#}"
+        )?;
+        if style.logits {
+            match scored.logit {
+                Some(logit) => write!(out, " {logit:>9.4}")?,
+                None => write!(out, " {:>9}", "-")?,
+            }
+        }
+        writeln!(out)?;
+    }
+    if answer.labels.iter().all(|l| !l.chosen) {
+        writeln!(out, "{dim}no label reaches the threshold{dim:#}")?;
+    }
+    Ok(())
+}
+
+/// The last line: model, backend, size and time.
+pub(super) fn footer(answer: &Answer, elapsed: Duration, out: &mut impl Write) -> io::Result<()> {
+    let dim = Ansi::new().dimmed();
+    let (model, backend) = (visible(&answer.model), visible(&answer.backend));
+    let millis = elapsed.as_secs_f64() * 1e3;
+    writeln!(out, "{dim}{model} · {backend} · {} tokens · {millis:.0} ms{dim:#}", answer.tokens)?;
+    if answer.dropped_text_tokens > 0 {
+        let warn = AnsiColor::Yellow.on_default();
+        writeln!(
+            out,
+            "{warn}the last {} tokens of the text were not read{warn:#}",
+            answer.dropped_text_tokens
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(labels: &[(&str, f32, bool)]) -> Answer {
+        let label = |(label, score, chosen): &(&str, f32, bool)| AnswerLabel {
+            label: (*label).to_owned(),
+            score: *score,
+            logit: Some(1.5),
+            chosen: *chosen,
+        };
+        Answer {
+            model: "m".into(),
+            backend: "cpu".into(),
+            mode: "single-label",
+            labels: labels.iter().map(label).collect(),
+            tree: None,
+            tokens: 3,
+            dropped_text_tokens: 0,
+        }
+    }
+
+    fn plain(answer: &Answer, style: &Style) -> String {
+        let mut out = Vec::new();
+        render(answer, style, &mut out).unwrap();
+        anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string()
+    }
+
+    #[test]
+    fn bars_have_a_fixed_width() {
+        for score in [0.0, 0.001, 0.5, 0.999, 1.0, 2.0, -1.0, f32::NAN] {
+            assert_eq!(cells(&bar(score, 10)), 10, "{score}");
+        }
+        assert_eq!(bar(0.5, 4), "██  ");
+        assert_eq!(bar(1.0, 2), "██");
+    }
+
+    #[test]
+    fn lines_fit_the_terminal() {
+        let long = "x".repeat(300);
+        let answer = answer(&[("日本語のラベル", 0.7, true), (&long, 0.3, false)]);
+        for width in 30..120 {
+            for logits in [false, true] {
+                for line in plain(&answer, &Style { width: Some(width), logits }).lines() {
+                    assert!(cells(line) <= width, "{width}: {line}");
+                }
+            }
+        }
+        assert!(plain(&answer, &Style { width: None, logits: false }).contains(&long));
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text =
+            plain(&answer(&[("日本", 0.6, true), ("abc", 0.4, false)]), &Style { width: None, logits: true });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].trim_end().split('%').next().map(cells), lines[1].split('%').next().map(cells));
+        assert!(
+            lines[0].starts_with("✓ 日本  ██") && lines[0].contains("60.0%") && lines[0].ends_with("1.5000")
+        );
+    }
+
+    #[test]
+    fn nothing_chosen_is_said() {
+        let text = plain(&answer(&[("a", 0.1, false)]), &Style { width: None, logits: false });
+        assert!(text.contains("no label reaches the threshold"));
+    }
+
+    #[test]
+    fn control_characters_stay_out() {
+        let text =
+            plain(&answer(&[("a\u{1b}]0;x\u{7}\nb", 0.1, true)]), &Style { width: None, logits: false });
+        assert!(!text.contains(['\u{1b}', '\u{7}']) && text.lines().count() == 1);
+    }
+}
