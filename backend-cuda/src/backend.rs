@@ -96,7 +96,10 @@ impl CudaBackend {
                 ("kernels for".to_owned(), device.target.name()),
                 ("kernel sources".to_owned(), sources::digest()),
                 ("multiprocessors".to_owned(), device.processors.to_string()),
-                ("driver for CUDA".to_owned(), format!("{}.{}", device.driver / 1000, device.driver % 1000 / 10)),
+                (
+                    "driver for CUDA".to_owned(),
+                    format!("{}.{}", device.driver / 1000, device.driver % 1000 / 10),
+                ),
                 ("shared memory of a block".to_owned(), device.shared.to_string()),
             ],
         };
@@ -172,7 +175,10 @@ impl CudaBackend {
     /// Writes a batch's inputs and submits their upload.
     pub(crate) fn upload(&self, plan: &mut CudaPlan, resident: &CudaResident, batch: &Batch) -> Result<()> {
         if !batch.sizes.fits(&plan.bucket) {
-            return Err(Error::Internal(format!("a batch of {:?} in a bucket of {:?}", batch.sizes, plan.bucket)));
+            return Err(Error::Internal(format!(
+                "a batch of {:?} in a bucket of {:?}",
+                batch.sizes, plan.bucket
+            )));
         }
         let bytes =
             plan.inputs.write(&plan.graph, &resident.checkpoint, batch, plan.pinned.as_mut_slice())?;
@@ -187,7 +193,7 @@ impl CudaBackend {
         }
     }
 
-    fn run_now(
+    pub(crate) fn run_now(
         &self,
         plan: &mut CudaPlan,
         resident: &CudaResident,
@@ -207,7 +213,8 @@ impl CudaBackend {
         let offset = plan.program.layout.offsets[output.index()].unwrap_or(0) as usize;
         plan.output.download(&plan.arena, offset, bytes)?;
         self.device.synchronize("running the forward")?;
-        Ok(bytemuck::pod_collect_to_vec(&plan.output.as_slice()[..bytes]))
+        let values = plan.output.as_slice()[..bytes].chunks_exact(4);
+        Ok(values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect())
     }
 
     /// Runs the launches once more in memory where no tensor replaces another, and copies the tapped ones out.
@@ -281,7 +288,12 @@ impl Backend for CudaBackend {
         })
     }
 
-    fn load(&self, graph: &Graph, weights: &Weights, progress: &mut dyn FnMut(u64, u64)) -> Result<CudaResident> {
+    fn load(
+        &self,
+        graph: &Graph,
+        weights: &Weights,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<CudaResident> {
         let arena = arena_bytes(graph, &self.arena_bucket());
         CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
     }

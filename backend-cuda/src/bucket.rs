@@ -33,7 +33,8 @@ mod tests {
         for tokens in [1, 31, 64, 65, 130, 250, 300, 4096, 5000, 7000, 100_000] {
             for sequences in [1, 2, 9, 32, 300] {
                 for labels in [0, 1, 5, 33, 700, 20_000] {
-                    let sizes = Sizes { tokens, sequences: sequences.min(tokens), labels, text_tokens: tokens / 2 };
+                    let sizes =
+                        Sizes { tokens, sequences: sequences.min(tokens), labels, text_tokens: tokens / 2 };
                     let bucket = of(&sizes);
                     assert!(sizes.fits(&bucket), "{sizes:?} {bucket:?}");
                     assert_eq!(of(&bucket), bucket);

@@ -14,8 +14,8 @@ use cudarc::nvrtc::{Ptx, result, sys};
 use dikast_core::{Error, Result};
 
 use crate::device::{Device, Target};
-use crate::sources::{self, EMBEDDED};
 use crate::probe;
+use crate::sources::{self, EMBEDDED};
 
 /// Driver that loads images embedded by the toolkit of this project's builds.
 const EMBEDDED_NEEDS_DRIVER: i32 = 13_000;
@@ -37,7 +37,12 @@ impl Kernels {
     }
 
     /// Entry point `name` of a kernel file, allowed to have `shared` bytes of dynamic shared memory.
-    pub(crate) fn function(&self, kernel: &'static str, name: &'static str, shared: usize) -> Result<CudaFunction> {
+    pub(crate) fn function(
+        &self,
+        kernel: &'static str,
+        name: &'static str,
+        shared: usize,
+    ) -> Result<CudaFunction> {
         let mut functions = self.functions.borrow_mut();
         if let Some((function, allowed)) = functions.get(name)
             && *allowed >= shared
@@ -111,7 +116,8 @@ fn embedded(kernel: &str, device: &Device) -> Option<Ptx> {
     if device.driver < EMBEDDED_NEEDS_DRIVER {
         return None;
     }
-    let find = |target: &str| EMBEDDED.iter().find(|e| e.name == kernel && e.target == target).map(|e| e.image);
+    let find =
+        |target: &str| EMBEDDED.iter().find(|e| e.name == kernel && e.target == target).map(|e| e.image);
     if let Some(image) = find(&device.target.name()) {
         return Some(Ptx::from_binary(image.to_vec()));
     }
@@ -143,7 +149,8 @@ fn compile(device: &Device, kernel: &str, source: &str, options: &[String]) -> R
         result::compile_program(program, options)
             .map_err(|e| {
                 let log = result::get_program_log(program).unwrap_or_default();
-                let log: Vec<u8> = log.into_iter().map(|c| c.cast_unsigned()).take_while(|&c| c != 0).collect();
+                let log: Vec<u8> =
+                    log.into_iter().map(|c| c.cast_unsigned()).take_while(|&c| c != 0).collect();
                 let log = String::from_utf8_lossy(&log).into_owned();
                 // A chip or compiler too old for an instruction is not this program's fault.
                 match device.target {

@@ -69,9 +69,10 @@ impl Device {
         Ok(Self {
             name: context.name().map_err(failed)?,
             target: if capability == 90 { Target::Hopper } else { Target::Portable(capability) },
-            processors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.unsigned_abs() as usize,
-            shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?.unsigned_abs()
+            processors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.unsigned_abs()
                 as usize,
+            shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+                .unsigned_abs() as usize,
             memory: context.total_mem().map_err(failed)? as u64,
             driver: driver.version,
             context,

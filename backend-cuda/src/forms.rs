@@ -38,14 +38,19 @@ pub(crate) fn of(graph: &Graph) -> Vec<Key> {
             Step::RmsNorm { weight, .. } | Step::RmsNormQuantize { weight, .. } => {
                 keys.push((weight, Form::Vector));
             }
-            Step::LayerNorm { weight, bias, .. } => keys.extend([(weight, Form::Vector), (bias, Form::Vector)]),
+            Step::LayerNorm { weight, bias, .. } => {
+                keys.extend([(weight, Form::Vector), (bias, Form::Vector)])
+            }
             Step::Linear { weight, bias, .. } => {
                 keys.push((weight, Form::Real { half: 0 }));
                 keys.extend(bias.map(|b| (b, Form::Vector)));
             }
             Step::LinearGated { weight, .. } => keys.push((weight, Form::Real { half: half(weight) })),
             Step::QuantLinear { weight, weight_scales, .. } => {
-                keys.extend([(weight, Form::Codes { half: 0 }), (weight_scales, Form::RowScales { half: 0 })]);
+                keys.extend([
+                    (weight, Form::Codes { half: 0 }),
+                    (weight_scales, Form::RowScales { half: 0 }),
+                ]);
             }
             Step::QuantLinearGated { weight, weight_scales, .. } => {
                 let half = half(weight);
@@ -132,7 +137,11 @@ pub(crate) fn place(graph: &Graph, weights: &Weights) -> Result<Placement> {
 }
 
 /// The stored tensors of a weight, checked against the graph.
-pub(crate) fn parts<'a>(graph: &Graph, weights: &'a Weights, weight: WeightId) -> Result<Vec<TensorView<'a>>> {
+pub(crate) fn parts<'a>(
+    graph: &Graph,
+    weights: &'a Weights,
+    weight: WeightId,
+) -> Result<Vec<TensorView<'a>>> {
     let weight = graph.weight(weight);
     let mut rows = 0;
     let mut views = Vec::new();

@@ -86,7 +86,11 @@ impl InputLayout {
                         q_offsets,
                         kv_offsets,
                         kv_lengths,
-                        kinds: (kind_of(q_offsets)?, kind_of(kv_offsets)?, kv_lengths.map(kind_of).transpose()?),
+                        kinds: (
+                            kind_of(q_offsets)?,
+                            kind_of(kv_offsets)?,
+                            kv_lengths.map(kind_of).transpose()?,
+                        ),
                         count: reserve(4),
                         tiles: reserve(capacity * size_of::<AttentionTile>()),
                         capacity,
@@ -140,7 +144,13 @@ impl InputLayout {
     }
 
     /// Writes a batch; returns how many bytes of the block are to be uploaded.
-    pub(crate) fn write(&self, graph: &Graph, weights: &Weights, batch: &Batch, block: &mut [u8]) -> Result<usize> {
+    pub(crate) fn write(
+        &self,
+        graph: &Graph,
+        weights: &Weights,
+        batch: &Batch,
+        block: &mut [u8],
+    ) -> Result<usize> {
         let sizes = &batch.sizes;
         let counts = [sizes.tokens, sizes.sequences, sizes.labels, sizes.text_tokens];
         put(block, 0, &counts.map(|n| n as i32))?;
@@ -152,7 +162,11 @@ impl InputLayout {
         for list in &self.lists {
             let tiles = list.tiles(batch)?;
             if tiles.len() > list.capacity {
-                return Err(Error::Internal(format!("{} attention tiles, {} fit", tiles.len(), list.capacity)));
+                return Err(Error::Internal(format!(
+                    "{} attention tiles, {} fit",
+                    tiles.len(),
+                    list.capacity
+                )));
             }
             put(block, list.count, &[tiles.len() as i32])?;
             put(block, list.tiles, &tiles)?;

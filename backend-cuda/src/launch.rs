@@ -68,15 +68,12 @@ impl Launch {
             });
         }
         if self.grid.cluster > 1 {
-            let clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 {
-                x: self.grid.cluster as u32,
-                y: 1,
-                z: 1,
-            };
+            let blocks =
+                sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: self.grid.cluster as u32, y: 1, z: 1 };
             attributes.push(sys::CUlaunchAttribute {
                 id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                 pad: [0; 4],
-                value: sys::CUlaunchAttributeValue { clusterDim },
+                value: sys::CUlaunchAttributeValue { clusterDim: blocks },
             });
         }
         let config = sys::CUlaunchConfig {

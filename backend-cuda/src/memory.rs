@@ -22,13 +22,15 @@ impl DeviceMemory {
     pub(crate) fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         device.context.bind_to_thread().map_err(|e| device.fault("binding the context", e))?;
         // SAFETY: the context is current; the address is freed once, in `drop`.
-        let address = unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|e| match device.fault("allocating", e) {
-            Error::OutOfMemory { device: name, .. } => Error::OutOfMemory {
-                device: name,
-                needed: bytes as u64,
-                available: device.context.mem_get_info().map_or(0, |(free, _)| free as u64),
-            },
-            other => other,
+        let address = unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|e| {
+            match device.fault("allocating", e) {
+                Error::OutOfMemory { device: name, .. } => Error::OutOfMemory {
+                    device: name,
+                    needed: bytes as u64,
+                    available: device.context.mem_get_info().map_or(0, |(free, _)| free as u64),
+                },
+                other => other,
+            }
         })?;
         Ok(Self { address, bytes, device: Arc::clone(device) })
     }
@@ -48,6 +50,16 @@ impl DeviceMemory {
             .map_err(|e| self.device.fault("filling memory", e))
     }
 
+    /// Copies another block of the same size, in stream order.
+    pub(crate) fn copy_from(&self, from: &DeviceMemory) -> Result<()> {
+        self.inside(0, from.bytes)?;
+        // SAFETY: both ranges are whole allocations of the checked sizes.
+        unsafe {
+            result::memcpy_dtod_async(self.address, from.address, from.bytes, self.device.stream.cu_stream())
+        }
+        .map_err(|e| self.device.fault("copying", e))
+    }
+
     /// Copies values in and waits: for load and tests, not for requests.
     pub(crate) fn write<T: Pod>(&self, offset: usize, values: &[T]) -> Result<()> {
         self.inside(offset, size_of_val(values))?;
@@ -65,7 +77,11 @@ impl DeviceMemory {
         self.inside(offset, size_of_val(values.as_slice()))?;
         // SAFETY: the range was checked; the destination outlives the synchronous wait below.
         unsafe {
-            result::memcpy_dtoh_async(&mut values, self.address + offset as u64, self.device.stream.cu_stream())
+            result::memcpy_dtoh_async(
+                &mut values,
+                self.address + offset as u64,
+                self.device.stream.cu_stream(),
+            )
         }
         .map_err(|e| self.device.fault("downloading", e))?;
         self.device.synchronize("downloading")?;
@@ -122,7 +138,12 @@ impl PinnedMemory {
     }
 
     /// Submits a copy of `range` to `to + offset`.
-    pub(crate) fn upload(&mut self, range: std::ops::Range<usize>, to: &DeviceMemory, offset: usize) -> Result<()> {
+    pub(crate) fn upload(
+        &mut self,
+        range: std::ops::Range<usize>,
+        to: &DeviceMemory,
+        offset: usize,
+    ) -> Result<()> {
         to.inside(offset, range.len())?;
         let device = Arc::clone(&self.device);
         let source = &self.as_mut_slice()[range];
@@ -141,8 +162,10 @@ impl PinnedMemory {
             .get_mut(..bytes)
             .ok_or_else(|| Error::Internal("a download is larger than its buffer".to_owned()))?;
         // SAFETY: the source range was checked; the target is page-locked and outlives the copy, as above.
-        unsafe { result::memcpy_dtoh_async(target, from.address() + offset as u64, device.stream.cu_stream()) }
-            .map_err(|e| device.fault("downloading", e))
+        unsafe {
+            result::memcpy_dtoh_async(target, from.address() + offset as u64, device.stream.cu_stream())
+        }
+        .map_err(|e| device.fault("downloading", e))
     }
 }
 

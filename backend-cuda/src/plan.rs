@@ -77,7 +77,9 @@ impl Builder<'_> {
                 // A tensor without rows in this bucket needs no work.
                 if x > 0 && y > 0 {
                     if y > 65_535 {
-                        return Err(self.device.lacks(format!("a batch of this size in step {}", step.name())));
+                        return Err(self
+                            .device
+                            .lacks(format!("a batch of this size in step {}", step.name())));
                     }
                     launches.push((index, launch));
                 }
@@ -270,7 +272,12 @@ impl Builder<'_> {
                     pad: 0,
                 };
                 let elements = self.capacity(out) * self.cols(out);
-                self.launch("score", "scale", Grid::new(elements.div_ceil(ROW_THREADS), 1, ROW_THREADS), &arguments)?
+                self.launch(
+                    "score",
+                    "scale",
+                    Grid::new(elements.div_ceil(ROW_THREADS), 1, ROW_THREADS),
+                    &arguments,
+                )?
             }
         };
         Ok(Some(launch))
@@ -312,7 +319,9 @@ impl Builder<'_> {
         const TOKENS: usize = 32;
         let (k, columns) = (self.cols(x), self.cols(out));
         if k % 4 != 0 {
-            return Err(self.device.lacks(format!("products over a depth of {k} (a multiple of 4 is needed)")));
+            return Err(self
+                .device
+                .lacks(format!("products over a depth of {k} (a multiple of 4 is needed)")));
         }
         let half = if gated { columns } else { 0 };
         let (head, tail) = self.resident.address((weight, Form::Real { half }))?;
@@ -427,10 +436,11 @@ impl Builder<'_> {
             scale,
             pad: 0,
         };
-        let (width, entry) = [(16, "attention_16"), (32, "attention_32"), (64, "attention_64"), (128, "attention_128")]
-            .into_iter()
-            .find(|(width, _)| *width >= head_dim)
-            .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
+        let (width, entry) =
+            [(16, "attention_16"), (32, "attention_32"), (64, "attention_64"), (128, "attention_128")]
+                .into_iter()
+                .find(|(width, _)| *width >= head_dim)
+                .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
         let shared = 4 * 64 * (width + 8) * 2 + 4 * (2 * reach + 1);
         // `whole` loads of four floats need aligned columns.
         if [q, k, v].iter().any(|c| c.start % 4 != 0) && head_dim % 4 == 0 {
@@ -448,7 +458,13 @@ impl Builder<'_> {
         })
     }
 
-    fn by_row<T: Pod>(&self, kernel: &'static str, entry: &'static str, rows: TensorId, arguments: &T) -> Result<Launch> {
+    fn by_row<T: Pod>(
+        &self,
+        kernel: &'static str,
+        entry: &'static str,
+        rows: TensorId,
+        arguments: &T,
+    ) -> Result<Launch> {
         self.launch(kernel, entry, Grid::new(self.capacity(rows), 1, ROW_THREADS), arguments)
     }
 
@@ -457,7 +473,13 @@ impl Builder<'_> {
         self.launch("pool", entry, grid, arguments)
     }
 
-    fn launch<T: Pod>(&self, kernel: &'static str, entry: &'static str, grid: Grid, arguments: &T) -> Result<Launch> {
+    fn launch<T: Pod>(
+        &self,
+        kernel: &'static str,
+        entry: &'static str,
+        grid: Grid,
+        arguments: &T,
+    ) -> Result<Launch> {
         if grid.shared > self.device.shared {
             return Err(self.device.lacks(format!("{} bytes of shared memory for {entry}", grid.shared)));
         }
@@ -504,7 +526,9 @@ impl Builder<'_> {
         if width % 4 == 0 && width <= WIDEST_ROW {
             return Ok(width as i32);
         }
-        Err(self.device.lacks(format!("rows {width} wide (a multiple of 4, at most {WIDEST_ROW}, is needed)")))
+        Err(self
+            .device
+            .lacks(format!("rows {width} wide (a multiple of 4, at most {WIDEST_ROW}, is needed)")))
     }
 }
 

@@ -39,7 +39,8 @@ impl CudaResident {
     ) -> Result<Self> {
         let placement = forms::place(graph, weights)?;
         let needed = (placement.bytes + arena + 2 * STAGING) as u64;
-        let (free, _) = device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
+        let (free, _) =
+            device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
         if needed > free as u64 {
             return Err(Error::OutOfMemory { device: device.name.clone(), needed, available: free as u64 });
         }
@@ -51,7 +52,9 @@ impl CudaResident {
         let mut done = 0;
         for (&key, place) in &placement.places {
             match key.1 {
-                Form::Codes { half } | Form::Real { half } => upload.tiled(graph, weights, key.0, half, *place)?,
+                Form::Codes { half } | Form::Real { half } => {
+                    upload.tiled(graph, weights, key.0, half, *place)?
+                }
                 _ => block.write(place.offset, &forms::small(graph, weights, key)?)?,
             }
             done += place.bytes as u64;
@@ -117,7 +120,14 @@ impl<'a> Upload<'a> {
         })
     }
 
-    fn tiled(&mut self, graph: &Graph, weights: &Weights, id: WeightId, half: usize, place: Place) -> Result<()> {
+    fn tiled(
+        &mut self,
+        graph: &Graph,
+        weights: &Weights,
+        id: WeightId,
+        half: usize,
+        place: Place,
+    ) -> Result<()> {
         let mut first = 0;
         for part in forms::parts(graph, weights, id)? {
             let rows = part.shape.first().copied().unwrap_or(1);
@@ -152,7 +162,8 @@ impl<'a> Upload<'a> {
         }
         let width = part.row_len() * part.dtype.bytes();
         let bytes = count * width;
-        self.pinned[slot].as_mut_slice()[..bytes].copy_from_slice(&part.bytes[from * width..from * width + bytes]);
+        self.pinned[slot].as_mut_slice()[..bytes]
+            .copy_from_slice(&part.bytes[from * width..from * width + bytes]);
         self.pinned[slot].upload(0..bytes, &self.staged[slot], 0)?;
         let k = part.row_len();
         let (name, k_blocks, threads, stored) = match part.dtype {
@@ -175,8 +186,10 @@ impl<'a> Upload<'a> {
             stored,
         };
         let function = self.kernels.function("tile_rows", name, 0)?;
-        Launch::new(name, function, Grid::new(k_blocks, count, threads), &arguments).submit(self.device, false)?;
-        let event = self.device.stream.record_event(None).map_err(|e| self.device.fault("uploading weights", e))?;
+        Launch::new(name, function, Grid::new(k_blocks, count, threads), &arguments)
+            .submit(self.device, false)?;
+        let event =
+            self.device.stream.record_event(None).map_err(|e| self.device.fault("uploading weights", e))?;
         self.used[slot] = Some(event);
         Ok(())
     }
