@@ -15,30 +15,22 @@ DEVICE void barrier_expect(u32 barrier, u32 bytes) {
 DEVICE void barrier_arrive(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// The same on the barrier at this address in another block of the cluster.
+// The same on the barrier at this address in another block of the cluster. Without cluster-wide release: it says that the
+// tensor core is done reading a stage, and publishes no data, so the costly fence has nothing to order.
 DEVICE void barrier_arrive_at(u32 barrier, u32 rank) {
     asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}\n" ::"r"(barrier),
+                 "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}\n" ::"r"(barrier),
                  "r"(rank)
                  : "memory");
 }
 // Waits until the phase of this parity is complete.
 DEVICE void barrier_wait(u32 barrier, u32 parity) {
     asm volatile("{\n.reg .pred done;\nagain:\n"
-                 "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%0], %1;\n@done bra finished;\nbra again;\nfinished:\n}\n" ::"r"(
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra finished;\nbra again;\nfinished:\n}\n" ::"r"(
                      barrier),
                  "r"(parity)
                  : "memory");
 }
-// The same where other blocks of the cluster arrive.
-DEVICE void barrier_wait_cluster(u32 barrier, u32 parity) {
-    asm volatile("{\n.reg .pred done;\nagain:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@done bra finished;\nbra again;\nfinished:\n}\n" ::"r"(
-                     barrier),
-                 "r"(parity)
-                 : "memory");
-}
-
 // Contiguous bytes (a multiple of 16) from device memory; `barrier` counts them down.
 DEVICE void bulk_copy(u32 to, const void *from, u32 bytes, u32 barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
@@ -63,12 +55,15 @@ DEVICE u32 cluster_size() {
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return size;
 }
-// All threads of all blocks of the cluster, in converged warps.
-DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
-DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// All threads of all blocks of the cluster, in converged warps. Shared memory written before is visible after.
 DEVICE void cluster_sync() {
-    cluster_arrive();
-    cluster_wait();
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// The same without making anything visible: barriers were made so by their own fence, or nothing follows.
+DEVICE void cluster_meet() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 // Address of a shared-memory location in another block of the cluster, and a load from there.
 DEVICE u32 address_at(u32 address, u32 rank) {

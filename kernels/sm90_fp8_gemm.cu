@@ -59,12 +59,12 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(full + s * 8, 1);
-            barrier_init(empty + s * 8, 4); // two consumer warpgroups in each of the two blocks
+            barrier_init(empty + s * 8, 16); // eight consumer warps in each of the two blocks
         }
         barrier_init_fence();
     }
     release_successor();
-    cluster_sync();
+    cluster_meet();
     wait_for_predecessor();
 
     if (threadIdx.x >= 256) {
@@ -77,7 +77,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
                 for (int kb = 0; kb < p.k_blocks; ++kb) {
                     const u32 at = ring + stage * STAGE_BYTES, done = full + stage * 8;
                     // A fresh barrier counts as having completed the phase before its first.
-                    barrier_wait_cluster(empty + stage * 8, phase ^ 1);
+                    barrier_wait(empty + stage * 8, phase ^ 1);
                     barrier_expect(done, STAGE_BYTES);
                     bulk_copy_to_all(at + rank * WEIGHT_TILE, p.weight + weight_tile(w, kb, p.k_blocks), WEIGHT_TILE, done, 3);
                     bulk_copy(at + 2 * WEIGHT_TILE, p.codes + activation_tile(t, kb, p.capacity), TOKEN_BYTES, done);
@@ -85,6 +85,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
                 }
             }
         }
+        __syncwarp();
     } else {
         take_registers<232>();
         const int group = threadIdx.x / 128, lane = lane_id();
@@ -96,9 +97,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
             int split = 1, part_end = p.k_blocks / p.splits;
             for (int kb = 0; kb < p.k_blocks; ++kb) {
                 const u32 at = ring + stage * STAGE_BYTES;
-                barrier_wait_cluster(full + stage * 8, phase);
+                barrier_wait(full + stage * 8, phase);
                 wgmma_k_block<TOKENS>(product, at + group * WEIGHT_TILE, at + 2 * WEIGHT_TILE);
-                if (threadIdx.x % 128 < 2) barrier_arrive_at(empty + stage * 8, threadIdx.x % 128);
+                if (lane < 2) barrier_arrive_at(empty + stage * 8, lane);
                 if (++stage == STAGES) stage = 0, phase ^= 1;
 #pragma unroll
                 for (int e = 0; e < TOKENS / 2; ++e) part[e] = add(part[e], product[e]);
@@ -153,5 +154,5 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
         }
     }
     // The other block may still arrive on this one's barriers.
-    cluster_sync();
+    cluster_meet();
 }

@@ -51,7 +51,7 @@ DEVICE void split_gemm(const Fp8Gemm &p) {
     if (threadIdx.x == 0) {
         for (int s = 0; s < p.stages; ++s) {
             barrier_init(full + s * 8, 1);
-            barrier_init(empty + s * 8, GROUPS);
+            barrier_init(empty + s * 8, GROUPS * 4); // consumer warps
         }
         barrier_init_fence();
     }
@@ -93,7 +93,7 @@ DEVICE void split_gemm(const Fp8Gemm &p) {
             const u32 s = i % p.stages, stage = ring + s * STAGE_BYTES;
             barrier_wait(full + s * 8, (i / p.stages) & 1);
             wgmma_k_block<TOKENS>(product, stage + group * WEIGHT_TILE, stage + WEIGHT_BYTES);
-            if (threadIdx.x % 128 == 0) barrier_arrive(empty + s * 8);
+            if (lane_id() == 0) barrier_arrive(empty + s * 8);
 #pragma unroll
             for (int e = 0; e < TOKENS / 2; ++e) sum[e] = add(sum[e], product[e]);
         }
@@ -138,7 +138,7 @@ DEVICE void split_gemm(const Fp8Gemm &p) {
         }
     }
     // Nobody leaves while others read its shared memory.
-    cluster_sync();
+    cluster_meet();
 }
 
 #define INSTANCE(GROUPS, TOKENS)                                                                       \
