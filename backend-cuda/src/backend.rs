@@ -35,13 +35,22 @@ pub struct CudaOptions {
     pub cache: Option<PathBuf>,
     /// Uses the kernels for any chip even where there are better ones: to test them.
     pub portable: bool,
+    /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
+    pub early: bool,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
 }
 
 impl Default for CudaOptions {
     fn default() -> Self {
-        Self { device: 0, captured_tokens: 4096, cache: default_cache(), portable: false, poison: false }
+        Self {
+            device: 0,
+            captured_tokens: 4096,
+            cache: default_cache(),
+            portable: false,
+            early: true,
+            poison: false,
+        }
     }
 }
 
@@ -147,9 +156,13 @@ impl CudaBackend {
         }
     }
 
+    /// Whether kernels may start early: only those built for Hopper wait for their predecessors themselves.
+    pub(crate) fn early(&self) -> bool {
+        self.options.early && self.device.target == Target::Hopper
+    }
+
     pub(crate) fn submit(&self, program: &Program) -> Result<()> {
-        // Only kernels built for Hopper wait for their predecessors themselves.
-        let early = self.device.target == Target::Hopper;
+        let early = self.early();
         for (i, (_, launch)) in program.launches.iter().enumerate() {
             launch.submit(&self.device, early && i > 0)?;
         }

@@ -162,7 +162,7 @@ impl CudaBackend {
                     Launch::new(choice.entry, function.clone(), choice.grid, &arguments)
                 })
                 .collect();
-            let early = self.device.target == crate::device::Target::Hopper;
+            let early = self.early();
             let graph = self.capture(|| {
                 launches.iter().enumerate().try_for_each(|(i, l)| l.submit(&self.device, early && i > 0))
             })?;

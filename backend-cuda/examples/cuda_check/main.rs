@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER] [--only steps|models|bench|dry]
+//!            [--early off] [--small on]
 //! ```
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
@@ -30,6 +31,8 @@ struct Arguments {
     mini: PathBuf,
     out: Option<PathBuf>,
     only: Option<String>,
+    early: bool,
+    small: bool,
 }
 
 fn arguments() -> Arguments {
@@ -38,6 +41,8 @@ fn arguments() -> Arguments {
         mini: PathBuf::from("models/gliclass-mini"),
         out: None,
         only: None,
+        early: true,
+        small: false,
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -46,6 +51,8 @@ fn arguments() -> Arguments {
             "--data" => parsed.data = value.into(),
             "--mini" => parsed.mini = value.into(),
             "--out" => parsed.out = Some(value.into()),
+            "--early" => parsed.early = value != "off",
+            "--small" => parsed.small = value == "on",
             "--only" => parsed.only = Some(value),
             other => println!("ignored: {other} {value}"),
         }
@@ -79,7 +86,7 @@ fn main() -> ExitCode {
         return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let wants = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
-    let options = CudaOptions { poison: true, ..CudaOptions::default() };
+    let options = CudaOptions { poison: true, early: arguments.early, ..CudaOptions::default() };
     let cuda = match CudaBackend::open(options.clone()) {
         Ok(cuda) => cuda,
         Err(error) => {
@@ -90,9 +97,9 @@ fn main() -> ExitCode {
     println!("{}: {:?}", cuda.capabilities().device, cuda.capabilities().details);
     let portable = CudaOptions { portable: true, ..options.clone() };
     if wants("steps") {
-        steps::all(&mut report, "best", &cuda, false);
+        steps::all(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
-            steps::all(&mut report, "sm89", &cuda, false);
+            steps::all(&mut report, "sm89", &cuda, arguments.small);
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
