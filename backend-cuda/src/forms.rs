@@ -39,7 +39,7 @@ pub(crate) fn of(graph: &Graph) -> Vec<Key> {
                 keys.push((weight, Form::Vector));
             }
             Step::LayerNorm { weight, bias, .. } => {
-                keys.extend([(weight, Form::Vector), (bias, Form::Vector)])
+                keys.extend([(weight, Form::Vector), (bias, Form::Vector)]);
             }
             Step::Linear { weight, bias, .. } => {
                 keys.push((weight, Form::Real { half: 0 }));

@@ -93,7 +93,7 @@ const MOST_STAGES: usize = 12;
 impl SplitTile {
     fn choice(self, chip: Chip, shape: Shape) -> Option<(Choice, f64)> {
         let rows = self.groups * TILE_ROWS;
-        if shape.weight_rows % rows != 0 {
+        if !shape.weight_rows.is_multiple_of(rows) {
             return None;
         }
         let splits = splits(shape.k_blocks);

@@ -523,7 +523,7 @@ impl Builder<'_> {
     /// Width of a row that one block holds in registers.
     fn row_width(&self, id: TensorId) -> Result<i32> {
         let width = self.cols(id);
-        if width % 4 == 0 && width <= WIDEST_ROW {
+        if width.is_multiple_of(4) && width <= WIDEST_ROW {
             return Ok(width as i32);
         }
         Err(self

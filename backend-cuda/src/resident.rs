@@ -53,7 +53,7 @@ impl CudaResident {
         for (&key, place) in &placement.places {
             match key.1 {
                 Form::Codes { half } | Form::Real { half } => {
-                    upload.tiled(graph, weights, key.0, half, *place)?
+                    upload.tiled(graph, weights, key.0, half, *place)?;
                 }
                 _ => block.write(place.offset, &forms::small(graph, weights, key)?)?,
             }

@@ -189,8 +189,8 @@ fn norms<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
                 let _ = b.quant_linear("y", q, w.0, w.1, None);
                 let l = b.layer_norm("l", x, norm, bias, 1e-5);
                 let _ = b.l2_normalize("u", x, 1e-8);
-                let both = b.concat("both", n, None, l);
-                both
+
+                b.concat("both", n, None, l)
             })?;
             let batch = case.batch(rows);
             let names = ["n", "l", "u", "q.codes", "q.scales", "both"];
