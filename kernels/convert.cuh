@@ -23,6 +23,21 @@ DEVICE SplitPair split_pair(float low, float high) {
     return s;
 }
 
+// The same in binary16: |r| <= 2^-22 |x| or 2^-25. What rounds beyond binary16 (from 65520) comes out as NaN, never as a
+// wrong number.
+DEVICE float f16_to_float(u16 bits);
+DEVICE u32 f16_pair(float low, float high) {
+    u32 out;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+}
+DEVICE SplitPair split_pair_f16(float low, float high) {
+    SplitPair s;
+    s.head = f16_pair(low, high);
+    s.tail = f16_pair(low - f16_to_float((u16)s.head), high - f16_to_float((u16)(s.head >> 16)));
+    return s;
+}
+
 DEVICE float f16_to_float(u16 bits) {
     float out;
     asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(bits));

@@ -7,7 +7,8 @@ enum { NONE, GELU_ERF, GELU_TANH, RELU };
 DEVICE float activate(int kind, float x) {
     switch (kind) {
         case GELU_ERF: return 0.5f * x * (1.f + erff(x * 0.70710678f));
-        case GELU_TANH: return 0.5f * x * (1.f + tanhf(0.7978846f * (x + 0.044715f * x * x * x)));
+        // x / 2 * (1 + tanh(y)) = x / (1 + exp(-2y)), to a few units in the last place.
+        case GELU_TANH: return __fdividef(x, 1.f + __expf(-1.5957691f * (x + 0.044715f * x * x * x)));
         case RELU: return fmaxf(x, 0.f);
         default: return x;
     }

@@ -16,10 +16,10 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) l2_normalize(const L2N
     wait_for_predecessor();
     int index = blockIdx.x;
     if (index >= *p.rows) return;
-    Row row = load_row(p.x + (u64)index * p.width, p.width);
+    Row<MOST_QUADS> row = load_row(p.x + (u64)index * p.width, p.width);
     float norm = add(__fsqrt_rn(sum_of_squares(row)), p.eps);
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < MOST_QUADS; ++q) {
         row.v[q].x = __fdiv_rn(row.v[q].x, norm);
         row.v[q].y = __fdiv_rn(row.v[q].y, norm);
         row.v[q].z = __fdiv_rn(row.v[q].z, norm);

@@ -16,16 +16,16 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) layer_norm(const Layer
     wait_for_predecessor();
     int index = blockIdx.x;
     if (index >= *p.rows) return;
-    Row row = load_row(p.x + (u64)index * p.width, p.width);
+    Row<MOST_QUADS> row = load_row(p.x + (u64)index * p.width, p.width);
     float sum = 0.f;
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < MOST_QUADS; ++q) {
         float4 v = row.v[q];
         sum += (v.x + v.y) + (v.z + v.w);
     }
     float mean = __fdiv_rn(block_sum(sum), (float)p.width);
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < MOST_QUADS; ++q) {
         if (row_element(q) < p.width) {
             row.v[q].x -= mean;
             row.v[q].y -= mean;
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) layer_norm(const Layer
     float variance = __fdiv_rn(sum_of_squares(row), (float)p.width);
     float scale = __fdiv_rn(1.f, __fsqrt_rn(add(variance, p.eps)));
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < MOST_QUADS; ++q) {
         int at = row_element(q);
         if (at < p.width) {
             float4 w = load4(p.weight + at), b = load4(p.bias + at), v = row.v[q];

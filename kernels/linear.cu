@@ -5,8 +5,9 @@
 //   sums   x = head + tail in bfloat16 (17 bits kept); w is one bfloat16 plane (exact for BF16 checkpoints) or head and
 //          tail planes: relative error about 2^-17 of sum |x w|, far inside the step's tolerance. k in blocks of 64; the
 //          GROUPS parts of k are summed apart and then added in order: no dependence on the batch
-//   tile   64 weight rows x 32 tokens; GROUPS x 4 warps, each warp all 64 rows x 8 tokens of its part of k
-//   grid   (weight rows / 64, token capacity / 32), GROUPS * 128 threads
+//   tile   ROWS (64, or 32 where that fills more of the chip) weight rows x 32 tokens; GROUPS x 4 warps, each warp all rows
+//          x 8 tokens of its part of k; a warp without tokens only copies
+//   grid   (weight rows / ROWS, token capacity / 32), GROUPS * 128 threads
 //   k      a multiple of 4; beyond it x reads as zero
 #include "convert.cuh"
 #include "epilogue.cuh"
@@ -21,7 +22,6 @@
 #define GROUPS 2 // 96 KiB
 #endif
 #define X_BYTES (TOKENS * KSTEP * 4)
-#define PITCH (WEIGHT_ROWS + 4)
 
 struct Linear {
     const float *x;
@@ -35,14 +35,15 @@ struct Linear {
 // A k-block of x in shared memory: rows of 256 bytes, chunk c of token t at c ^ (2 * (t & 7)).
 DEVICE u32 in_x(u32 t, u32 chunk) { return t * (KSTEP * 4) + ((chunk ^ ((t & 7) * 2)) << 4); }
 
-template <int PLANES>
+template <int PLANES, int ROWS>
 DEVICE void fetch_weight(const Linear &p, u32 stage, int k_block, int thread) {
-    u64 tile = weight_tile(blockIdx.x, k_block, p.k_blocks);
+    constexpr u32 BYTES = ROWS * KBLOCK, PARTS = WEIGHT_ROWS / ROWS;
+    u64 tile = weight_tile(blockIdx.x / PARTS, k_block, p.k_blocks) + blockIdx.x % PARTS * BYTES;
 #pragma unroll
-    for (int i = 0; i < WEIGHT_TILE / 16 / 128; ++i) {
+    for (int i = 0; i < BYTES / 16 / 128; ++i) {
         u32 at = (i * 128 + thread) * 16;
         copy16(stage + at, p.weight + tile + at);
-        if (PLANES == 2) copy16(stage + WEIGHT_TILE + at, p.weight_tail + tile + at);
+        if (PLANES == 2) copy16(stage + BYTES + at, p.weight_tail + tile + at);
     }
 }
 
@@ -56,9 +57,10 @@ DEVICE void fetch_x(const Linear &p, u32 stage, int k_block, int thread, int row
     }
 }
 
-template <int PLANES, int STAGES>
+template <int PLANES, int STAGES, int ROWS>
 DEVICE void linear(const Linear &p) {
-    constexpr int STAGE_BYTES = PLANES * WEIGHT_TILE + X_BYTES;
+    constexpr int WEIGHT_BYTES = ROWS * KBLOCK, STAGE_BYTES = PLANES * WEIGHT_BYTES + X_BYTES;
+    constexpr int TILES = ROWS / 16, PITCH = ROWS + 4;
     extern __shared__ __align__(128) u8 ring[];
     const int rows = *p.rows;
     const int group = threadIdx.x / 128, thread = threadIdx.x % 128, lane = lane_id();
@@ -69,50 +71,55 @@ DEVICE void linear(const Linear &p) {
     const bool idle = (int)blockIdx.y * TOKENS >= rows;
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < count && !idle) fetch_weight<PLANES>(p, base + s * STAGE_BYTES, first + s, thread);
+        if (s < count && !idle) fetch_weight<PLANES, ROWS>(p, base + s * STAGE_BYTES, first + s, thread);
     }
     wait_for_predecessor();
     if (idle) return;
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < count) fetch_x(p, base + s * STAGE_BYTES + PLANES * WEIGHT_TILE, first + s, thread, rows);
+        if (s < count) fetch_x(p, base + s * STAGE_BYTES + PLANES * WEIGHT_BYTES, first + s, thread, rows);
         commit_copies();
     }
 
     const u32 t0 = (thread / 32) * 8;
-    float sum[4][4] = {};
+    const bool busy = (int)(blockIdx.y * TOKENS + t0) < rows;
+    float sum[TILES][4] = {};
     for (int i = 0; i < count; ++i) {
         wait_copies<STAGES - 2>();
         asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
         int ahead = i + STAGES - 1;
         if (ahead < count) {
             u32 stage = base + ahead % STAGES * STAGE_BYTES;
-            fetch_weight<PLANES>(p, stage, first + ahead, thread);
-            fetch_x(p, stage + PLANES * WEIGHT_TILE, first + ahead, thread, rows);
+            fetch_weight<PLANES, ROWS>(p, stage, first + ahead, thread);
+            fetch_x(p, stage + PLANES * WEIGHT_BYTES, first + ahead, thread, rows);
         }
         commit_copies();
+        if (!busy) continue;
         const u32 at = i % STAGES * STAGE_BYTES;
         const u32 w = base + at;
-        const u8 *x = ring + group * STAGES * STAGE_BYTES + at + PLANES * WEIGHT_TILE;
+        const u8 *x = ring + group * STAGES * STAGE_BYTES + at + PLANES * WEIGHT_BYTES;
 #pragma unroll
         for (int step = 0; step < KSTEP / 16; ++step) {
             const u32 t = t0 + (lane >> 2), chunk = step * 4 + ((lane & 3) >> 1), half = (lane & 1) * 8;
             const float2 x0 = *reinterpret_cast<const float2 *>(x + in_x(t, chunk) + half);
             const float2 x1 = *reinterpret_cast<const float2 *>(x + in_x(t, chunk + 2) + half);
             const SplitPair b0 = split_pair(x0.x, x0.y), b1 = split_pair(x1.x, x1.y);
+            u32 a[TILES][4], tail[PLANES == 2 ? TILES : 1][4];
 #pragma unroll
-            for (int m = 0; m < 4; ++m) {
-                u32 a[4];
+            for (int m = 0; m < TILES; ++m) {
                 const u32 from = in_tile(m * 16 + (lane & 15), step * 32 + (lane >> 4) * 16);
-                load_matrices(a, w + from);
-                mma_bf16(sum[m], a, b0.tail, b1.tail);
-                if (PLANES == 2) {
-                    u32 tail[4];
-                    load_matrices(tail, w + WEIGHT_TILE + from);
-                    mma_bf16(sum[m], tail, b0.head, b1.head);
-                }
-                mma_bf16(sum[m], a, b0.head, b1.head);
+                load_matrices(a[m], w + from);
+                if (PLANES == 2) load_matrices(tail[PLANES == 2 ? m : 0], w + WEIGHT_BYTES + from);
             }
+            // All sums in turn, so that none waits for itself.
+#pragma unroll
+            for (int m = 0; m < TILES; ++m) mma_bf16(sum[m], a[m], b0.tail, b1.tail);
+            if (PLANES == 2) {
+#pragma unroll
+                for (int m = 0; m < TILES; ++m) mma_bf16(sum[m], tail[PLANES == 2 ? m : 0], b0.head, b1.head);
+            }
+#pragma unroll
+            for (int m = 0; m < TILES; ++m) mma_bf16(sum[m], a[m], b0.head, b1.head);
         }
     }
 
@@ -121,7 +128,7 @@ DEVICE void linear(const Linear &p) {
     __syncthreads();
     float *part = reinterpret_cast<float *>(ring);
 #pragma unroll
-    for (int m = 0; m < 4; ++m) {
+    for (int m = 0; m < TILES; ++m) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
             const int row = m * 16 + (lane >> 2) + (e >> 1) * 8, t = t0 + (lane & 3) * 2 + (e & 1);
@@ -135,7 +142,7 @@ DEVICE void linear(const Linear &p) {
         for (int g = 1; g < GROUPS; ++g) v = add4(v, load4(part + (g * TOKENS + t) * PITCH + row));
         return v;
     };
-    const int quads = p.gated ? WEIGHT_ROWS / 8 : WEIGHT_ROWS / 4;
+    const int quads = p.gated ? ROWS / 8 : ROWS / 4;
     for (int i = threadIdx.x; i < TOKENS * quads; i += GROUPS * 128) {
         const int t = i / quads, q = i % quads, row = blockIdx.y * TOKENS + t;
         if (row >= rows) continue;
@@ -143,9 +150,9 @@ DEVICE void linear(const Linear &p) {
         if (p.gated) {
             const int w = (q >> 1) * 16 + (q & 1) * 4;
             const float4 v = mul4(activate4(p.activation, total(t, w)), total(t, w + 8));
-            finish4(out, nullptr, blockIdx.x * (WEIGHT_ROWS / 2) + q * 4, p.columns, v);
+            finish4(out, nullptr, blockIdx.x * (ROWS / 2) + q * 4, p.columns, v);
         } else {
-            const int column = blockIdx.x * WEIGHT_ROWS + q * 4;
+            const int column = blockIdx.x * ROWS + q * 4;
             float4 v = total(t, q * 4);
             if (p.bias) v = add4(v, load4(p.bias + column)); // padded like the weight's rows
             finish4(out, p.residual ? p.residual + (u64)row * p.columns : nullptr, column, p.columns,
@@ -154,11 +161,12 @@ DEVICE void linear(const Linear &p) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(GROUPS * 128) linear_1(const Linear p) {
-    release_successor();
-    linear<1, 3>(p);
-}
-extern "C" __global__ void __launch_bounds__(GROUPS * 128) linear_2(const Linear p) {
-    release_successor();
-    linear<2, 2>(p);
-}
+#define INSTANCE(PLANES, STAGES, ROWS)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(GROUPS * 128) linear_##PLANES##_##ROWS(const Linear p) {                 \
+        release_successor();                                                                                              \
+        linear<PLANES, STAGES, ROWS>(p);                                                                                  \
+    }
+INSTANCE(1, 3, 64)
+INSTANCE(1, 4, 32)
+INSTANCE(2, 2, 64)
+INSTANCE(2, 3, 32)

@@ -15,13 +15,10 @@ DEVICE void barrier_expect(u32 barrier, u32 bytes) {
 DEVICE void barrier_arrive(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// The same on the barrier at this address in another block of the cluster. Without cluster-wide release: it says that the
-// tensor core is done reading a stage, and publishes no data, so the costly fence has nothing to order.
-DEVICE void barrier_arrive_at(u32 barrier, u32 rank) {
-    asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}\n" ::"r"(barrier),
-                 "r"(rank)
-                 : "memory");
+// The same on a barrier anywhere in the cluster (address_at). Without cluster-wide release: it says that the tensor core is
+// done reading a stage, and publishes no data, so the costly fence has nothing to order.
+DEVICE void barrier_arrive_remote(u32 remote) {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote) : "memory");
 }
 // Waits until the phase of this parity is complete.
 DEVICE void barrier_wait(u32 barrier, u32 parity) {
@@ -45,6 +42,13 @@ DEVICE void bulk_copy_to_all(u32 to, const void *from, u32 bytes, u32 barrier, u
                  : "memory");
 }
 
+// True in one lane of a converged warp, known to the compiler to be one.
+DEVICE bool elected() {
+    u32 yes;
+    asm volatile("{\n.reg .pred yes;\nelect.sync _|yes, 0xFFFFFFFF;\nselp.u32 %0, 1, 0, yes;\n}\n" : "=r"(yes));
+    return yes;
+}
+
 DEVICE u32 cluster_rank() {
     u32 rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -55,29 +59,17 @@ DEVICE u32 cluster_size() {
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return size;
 }
-// All threads of all blocks of the cluster, in converged warps. Shared memory written before is visible after.
-DEVICE void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// The same without making anything visible: barriers were made so by their own fence, or nothing follows.
+// All threads of all blocks of the cluster, in converged warps. Makes nothing visible: barriers were made so by their own
+// fence, or nothing follows.
 DEVICE void cluster_meet() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// Address of a shared-memory location in another block of the cluster, and a load from there.
+// Address of a shared-memory location in a block of the cluster.
 DEVICE u32 address_at(u32 address, u32 rank) {
     u32 remote;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
     return remote;
-}
-DEVICE float4 load4_at(u32 remote) {
-    float4 v;
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(remote)
-                 : "memory");
-    return v;
 }
 
 // Registers a thread of this warpgroup may hold from here on.

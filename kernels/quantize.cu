@@ -1,6 +1,6 @@
 // Quantize: per-row absolute maximum and E4M3 codes.
 //
-//   grid   rows of the bucket, 256 threads; width a multiple of 4, at most 8192
+//   grid   rows of the bucket, 256 threads; width a multiple of 4, at most 1024 * QUADS
 //   exact
 #include "row.cuh"
 
@@ -12,11 +12,17 @@ struct Quantize {
     int width, capacity;
 };
 
-extern "C" __global__ void __launch_bounds__(ROW_THREADS) quantize(const Quantize p) {
+template <int QUADS>
+DEVICE void quantize(const Quantize &p) {
     release_successor();
     wait_for_predecessor();
     int index = blockIdx.x;
     if (index >= *p.rows) return;
-    Row row = load_row(p.x + (u64)index * p.width, p.width);
-    quantize_row(row, p.codes, p.scales, index, p.width, p.capacity);
+    quantize_row(load_row<QUADS>(p.x + (u64)index * p.width, p.width), p.codes, p.scales, index, p.width, p.capacity);
 }
+
+#define INSTANCE(QUADS) \
+    extern "C" __global__ void __launch_bounds__(ROW_THREADS) quantize_##QUADS(const Quantize p) { quantize<QUADS>(p); }
+INSTANCE(2)
+INSTANCE(5)
+INSTANCE(8)

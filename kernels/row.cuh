@@ -5,29 +5,33 @@
 
 #define ROW_THREADS 256
 #define ROW_WARPS (ROW_THREADS / 32)
-// Quadruples per thread: rows of up to 256 * 4 * 8 = 8192 elements.
-#define ROW_QUADS 8
+// Quadruples per thread: rows of up to 1024 * QUADS elements, at most 8. Sums are the same for every number that holds the
+// row, because what lies beyond it adds zeros.
+#define MOST_QUADS 8
 
+template <int QUADS>
 struct Row {
-    float4 v[ROW_QUADS];
+    float4 v[QUADS];
 };
 
 // Quadruple q of a thread is element 4 * (q * 256 + thread); what lies beyond the width is zero.
 DEVICE int row_element(int q) { return 4 * (q * ROW_THREADS + (int)threadIdx.x); }
 
-DEVICE Row load_row(const float *x, int width) {
-    Row row;
+template <int QUADS = MOST_QUADS>
+DEVICE Row<QUADS> load_row(const float *x, int width) {
+    Row<QUADS> row;
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < QUADS; ++q) {
         int at = row_element(q);
         row.v[q] = at < width ? load4(x + at) : make_float4(0.f, 0.f, 0.f, 0.f);
     }
     return row;
 }
 
-DEVICE void store_row(float *y, const Row &row, int width) {
+template <int QUADS>
+DEVICE void store_row(float *y, const Row<QUADS> &row, int width) {
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < QUADS; ++q) {
         int at = row_element(q);
         if (at < width) store4(y + at, row.v[q]);
     }
@@ -60,10 +64,11 @@ DEVICE u32 block_max(u32 x) {
     return most;
 }
 
-DEVICE float sum_of_squares(const Row &row) {
+template <int QUADS>
+DEVICE float sum_of_squares(const Row<QUADS> &row) {
     float sum = 0.f;
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < QUADS; ++q) {
         float4 v = row.v[q];
         sum = add(sum, mul(v.x, v.x));
         sum = add(sum, mul(v.y, v.y));
@@ -73,15 +78,16 @@ DEVICE float sum_of_squares(const Row &row) {
     return block_sum(sum);
 }
 
-// w * (x * rsqrt(mean(x^2) + eps)), square root and quotients correctly rounded.
-DEVICE void rms_norm(Row &row, const float *weight, int width, float eps) {
+// w * (x * rsqrt(mean(x^2) + eps)), square root and quotients correctly rounded; `weight` as load_row gives it.
+template <int QUADS>
+DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float eps) {
     float mean = __fdiv_rn(sum_of_squares(row), (float)width);
     float scale = __fdiv_rn(1.f, __fsqrt_rn(add(mean, eps)));
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < QUADS; ++q) {
         int at = row_element(q);
         if (at < width) {
-            float4 w = load4(weight + at);
+            const float4 w = weight.v[q];
             row.v[q].x = mul(w.x, mul(row.v[q].x, scale));
             row.v[q].y = mul(w.y, mul(row.v[q].y, scale));
             row.v[q].z = mul(w.z, mul(row.v[q].z, scale));
@@ -94,10 +100,11 @@ DEVICE u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
 
 // Scale and codes of a row, exact: s = max|x| / 448, code = e4m3(x / s), IEEE division. A zero scale becomes 1 with
 // codes 0; a row with NaN or an infinity gets scale NaN and codes 0. Pads the last k-block with zeros.
-DEVICE void quantize_row(const Row &row, u8 *codes, float *scales, int index, int width, int capacity) {
+template <int QUADS>
+DEVICE void quantize_row(const Row<QUADS> &row, u8 *codes, float *scales, int index, int width, int capacity) {
     u32 most = 0;
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < QUADS; ++q) {
         float4 v = row.v[q];
         most = max(max(most, max(magnitude(v.x), magnitude(v.y))), max(magnitude(v.z), magnitude(v.w)));
     }
@@ -108,7 +115,7 @@ DEVICE void quantize_row(const Row &row, u8 *codes, float *scales, int index, in
     if (threadIdx.x == 0) scales[index] = !finite ? __uint_as_float(0x7FC00000u) : zero ? 1.f : scale;
     int padded = (width + KBLOCK - 1) / KBLOCK * KBLOCK;
 #pragma unroll
-    for (int q = 0; q < ROW_QUADS; ++q) {
+    for (int q = 0; q < QUADS; ++q) {
         int at = row_element(q);
         if (at < padded) {
             float4 v = row.v[q];

@@ -21,7 +21,7 @@ struct Fp8Gemm {
     const float *weight_scales, *residual;
     float *out;
     const int *rows;
-    int capacity, k_blocks, columns, gated, activation, splits, stages;
+    int capacity, k_blocks, columns, gated, activation, row_tiles, cluster_tokens, stages;
 };
 
 DEVICE void fetch(const Fp8Gemm &p, u32 stage, int k_block) {

@@ -7,20 +7,66 @@
 #include "base.cuh"
 
 // Descriptor of an operand: address / 16 in bits 0-13, distance of the atoms / 16 in bits 32-45, swizzle mode 1 (128
-// bytes) in bits 62-63. The leading offset (bits 16-29) has no meaning for this mode. 32 bytes further along k: + 2.
-DEVICE u64 operand(u32 address) {
-    return (u64)((address & 0x3FFFF) >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
-}
+// bytes) in bits 62-63. The leading offset (bits 16-29) has no meaning for this mode. Its lower half alone varies:
+// 16 bytes further: + 1.
+DEVICE u32 operand_low(u32 address) { return (address & 0x3FFFF) >> 4 | 1u << 16; }
+DEVICE u64 operand(u32 low) { return (u64)(1024 >> 4 | 1u << 30) << 32 | low; }
+
+// A number that is the same in all lanes, and that the compiler then knows to be: descriptors live in uniform registers,
+// and moving each there costs more than the product.
+DEVICE int uniform(int x) { return __shfl_sync(~0u, x, 0); }
 
 // Registers written before are ready for the tensor core.
 DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+// Waits until at most PENDING committed groups are unfinished.
+template <int PENDING>
+DEVICE void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+// The same for a number that unrolling makes constant.
+DEVICE void wgmma_wait_at_most(int pending) {
+    switch (pending) {
+        case 0: return wgmma_wait<0>();
+        case 1: return wgmma_wait<1>();
+        case 2: return wgmma_wait<2>();
+        case 3: return wgmma_wait<3>();
+        case 4: return wgmma_wait<4>();
+        case 5: return wgmma_wait<5>();
+        default: return wgmma_wait<6>();
+    }
+}
 
 // `keep` = 0 starts a new sum. The text of each width is the same but for its register list.
 template <int N>
 struct Wgmma;
 
+template <>
+struct Wgmma<16> {
+    static __device__ __forceinline__ void run(float (&d)[8], u64 a, u64 b, int keep) {
+        asm volatile(
+            "{\n.reg .pred keep;\nsetp.ne.b32 keep, %10, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e4m3 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7}, "
+            "%8, %9, keep, 1, 1;\n}\n"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+            : "l"(a), "l"(b), "r"(keep));
+    }
+};
+template <>
+struct Wgmma<32> {
+    static __device__ __forceinline__ void run(float (&d)[16], u64 a, u64 b, int keep) {
+        asm volatile(
+            "{\n.reg .pred keep;\nsetp.ne.b32 keep, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e4m3 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+            "%16, %17, keep, 1, 1;\n}\n"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+              "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+            : "l"(a), "l"(b), "r"(keep));
+    }
+};
 template <>
 struct Wgmma<64> {
     static __device__ __forceinline__ void run(float (&d)[32], u64 a, u64 b, int keep) {
@@ -79,19 +125,19 @@ struct Wgmma<128> {
     }
 };
 
-// One k-block (128 bytes): a new sum in `d`, complete on return.
+// The compiler takes these registers as written here: no use of them moves over this point.
+template <int COUNT>
+DEVICE void settle(float (&d)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+// Starts one k-block (128 bytes): a new sum in `d`, one group, complete after a wait. `a`, `b`: lower halves of descriptors.
 template <int N>
 DEVICE void wgmma_k_block(float (&d)[N / 2], u32 a, u32 b) {
-    const u64 da = operand(a), db = operand(b);
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
+    settle(d);
     wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < 4; ++step) Wgmma<N>::run(d, da + 2 * step, db + 2 * step, step);
+    for (int step = 0; step < 4; ++step) Wgmma<N>::run(d, operand(a + 2 * step), operand(b + 2 * step), step);
     wgmma_commit();
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
-    wgmma_wait();
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }

@@ -36,11 +36,12 @@ arguments! {
     LayerNorm { x: Address, weight: Address, bias: Address, out: Address, rows: Address, width: i32, eps: f32 }
     /// `l2_normalize.cu`
     L2Normalize { x: Address, out: Address, rows: Address, width: i32, eps: f32 }
-    /// `sm90_fp8_split.cu`, `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
+    /// `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
     Fp8Gemm {
         codes: Address, scales: Address, weight: Address, weight_scales: Address, residual: Address, out: Address,
         rows: Address,
-        capacity: i32, k_blocks: i32, columns: i32, gated: i32, activation: i32, splits: i32, stages: i32, pad: i32,
+        capacity: i32, k_blocks: i32, columns: i32, gated: i32, activation: i32,
+        row_tiles: i32, cluster_tokens: i32, stages: i32,
     }
     /// `linear.cu`
     Linear {

@@ -56,6 +56,11 @@ impl Kernels {
         function
             .set_attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
             .map_err(|e| self.device.fault(&format!("giving {name} {shared} bytes of shared memory"), e))?;
+        // The same division of on-chip memory for all kernels: a multiprocessor that must change it lets its blocks run
+        // out first, and the next kernel cannot start early.
+        function
+            .set_attribute(Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)
+            .map_err(|e| self.device.fault(&format!("dividing on-chip memory for {name}"), e))?;
         functions.insert(name, (function.clone(), shared));
         Ok(function)
     }

@@ -1,11 +1,11 @@
-//! Which FP8 kernel, tile and split a product gets: plain arithmetic, tested without a GPU.
+//! Which FP8 kernel, tile and cluster a product gets: plain arithmetic, tested without a GPU.
 //!
-//! The parts of k depend on k alone ([`splits`]); everything else here may depend on the number of tokens, because no
-//! choice changes the bits of a result.
+//! Which kernel may depend on k ([`exact`]); everything else may also depend on the number of tokens, because no choice
+//! changes the bits of a result: every kernel adds the k-blocks in order.
 
 use crate::device::Target;
 use crate::launch::Grid;
-use crate::layout::{K_BLOCK, TILE_ROWS, TOKEN_TILE};
+use crate::layout::{K_BLOCK, TILE_ROWS};
 
 /// The kernel and grid of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,9 @@ pub(crate) struct Choice {
     pub(crate) kernel: &'static str,
     pub(crate) entry: &'static str,
     pub(crate) grid: Grid,
-    /// Ring stages of the split kernel; unused by the others.
+    /// Row tiles of the weight, token tiles of a cluster, ring stages: Hopper's kernel only.
+    pub(crate) row_tiles: usize,
+    pub(crate) cluster_tokens: usize,
     pub(crate) stages: usize,
 }
 
@@ -25,11 +27,6 @@ pub(crate) struct Shape {
     pub(crate) tokens: usize,
 }
 
-/// Parts of k that are summed apart: at least four k-blocks each, a cluster's worth at most.
-pub(crate) fn splits(k_blocks: usize) -> usize {
-    [8, 4, 2].into_iter().find(|s| k_blocks / s >= 4).unwrap_or(1)
-}
-
 /// What of the device matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chip {
@@ -38,16 +35,18 @@ pub(crate) struct Chip {
     pub(crate) shared: usize,
 }
 
-/// Tokens from which the persistent kernel is used.
-const MANY_TOKENS: usize = 257;
+/// Products so shallow that speed is no matter take the warp instructions on Hopper too: those are made of binary16 ones
+/// and sum exactly to float32, where the warpgroup's E4M3 sums keep about 13 bits.
+fn exact(k_blocks: usize) -> bool {
+    k_blocks <= 4
+}
 
 /// The choice for a product.
 pub(crate) fn choose(chip: Chip, shape: Shape) -> Choice {
-    match chip.target {
-        Target::Portable(_) => portable(shape),
-        Target::Hopper if shape.tokens >= MANY_TOKENS => persistent(chip, shape),
-        Target::Hopper => split(chip, shape),
+    if chip.target != Target::Hopper || exact(shape.k_blocks) {
+        return portable(shape);
     }
+    ranked(chip, shape).min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or_else(|| portable(shape), |(c, _)| c)
 }
 
 /// The warp-instruction kernel.
@@ -55,92 +54,105 @@ pub(crate) fn portable(shape: Shape) -> Choice {
     const TOKENS: usize = 64;
     const SHARED: usize = 4 * (TILE_ROWS + TOKENS) * K_BLOCK;
     let grid = Grid::new(shape.weight_rows / TILE_ROWS, shape.tokens.div_ceil(TOKENS), 128).shared(SHARED);
-    Choice { kernel: "sm89_fp8_gemm", entry: "sm89_fp8_gemm", grid, stages: 0 }
-}
-
-/// Hopper's kernel for many tokens.
-pub(crate) fn persistent(chip: Chip, shape: Shape) -> Choice {
-    const STAGE: usize = (128 + TOKEN_TILE) * K_BLOCK;
-    const SHARED: usize = 1024 + 5 * STAGE + 2 * 64 * 68 * 4;
-    let pairs = shape.tokens.div_ceil(TOKEN_TILE).div_ceil(2) * (shape.weight_rows / 128);
-    let clusters = (chip.processors / 2).min(pairs).max(1);
-    let grid = Grid::new(2 * clusters, 1, 384).shared(SHARED);
-    Choice { kernel: "sm90_fp8_gemm", entry: "sm90_fp8_gemm", grid, stages: 5 }
-}
-
-/// A compiled tile of the split kernel: warpgroups of 64 weight rows, tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct SplitTile {
-    groups: usize,
-    tokens: usize,
-    entry: &'static str,
-}
-
-const SPLIT_TILES: [SplitTile; 8] = [
-    SplitTile { groups: 5, tokens: 64, entry: "sm90_fp8_split_5_64" },
-    SplitTile { groups: 3, tokens: 64, entry: "sm90_fp8_split_3_64" },
-    SplitTile { groups: 2, tokens: 64, entry: "sm90_fp8_split_2_64" },
-    SplitTile { groups: 1, tokens: 64, entry: "sm90_fp8_split_1_64" },
-    SplitTile { groups: 2, tokens: 96, entry: "sm90_fp8_split_2_96" },
-    SplitTile { groups: 1, tokens: 96, entry: "sm90_fp8_split_1_96" },
-    SplitTile { groups: 2, tokens: 128, entry: "sm90_fp8_split_2_128" },
-    SplitTile { groups: 1, tokens: 128, entry: "sm90_fp8_split_1_128" },
-];
-
-/// Stages that the split kernel has barriers for.
-const MOST_STAGES: usize = 12;
-
-impl SplitTile {
-    fn choice(self, chip: Chip, shape: Shape) -> Option<(Choice, f64)> {
-        let rows = self.groups * TILE_ROWS;
-        if !shape.weight_rows.is_multiple_of(rows) {
-            return None;
-        }
-        let splits = splits(shape.k_blocks);
-        let stage = (rows + self.tokens) * K_BLOCK;
-        let part = shape.k_blocks.div_ceil(splits);
-        // Static shared memory and the driver's own kilobyte come off the limit.
-        let room = chip.shared.checked_sub(2048)?;
-        let stages = part.min(room / stage).min(MOST_STAGES);
-        if stages == 0 {
-            return None;
-        }
-        let meeting_place = self.tokens * (rows + 4) * 4;
-        let shared = 1024 + (stages * stage).max(meeting_place);
-        if shared > room {
-            return None;
-        }
-        let tiles = shape.weight_rows / rows;
-        let token_tiles = shape.tokens.div_ceil(self.tokens);
-        let grid =
-            Grid::new(tiles * splits, token_tiles, self.groups * 128 + 32).shared(shared).cluster(splits);
-        let blocks = tiles * splits * token_tiles;
-
-        // Cycles, roughly: a wave's latency, and per multiprocessor the larger of copying and multiplying. Clusters
-        // leave a few multiprocessors over.
-        let per_processor = (room / shared).clamp(1, 2048 / grid.threads);
-        let usable = if splits > 1 { chip.processors - chip.processors % 16 } else { chip.processors };
-        let waves = blocks.div_ceil(usable.max(1) * per_processor);
-        let each = blocks.div_ceil(usable.max(1));
-        let copying = (part * stage) as f64 / 40.0;
-        let multiplying = (part * rows * self.tokens * K_BLOCK) as f64 / 3000.0;
-        let cost = 2500.0 * waves as f64 + each as f64 * copying.max(multiplying);
-        Some((Choice { kernel: "sm90_fp8_split", entry: self.entry, grid, stages }, cost))
+    Choice {
+        kernel: "sm89_fp8_gemm",
+        entry: "sm89_fp8_gemm",
+        grid,
+        row_tiles: 0,
+        cluster_tokens: 0,
+        stages: 0,
     }
 }
 
-/// Hopper's kernel for few tokens.
-pub(crate) fn split(chip: Chip, shape: Shape) -> Choice {
-    SPLIT_TILES
-        .iter()
-        .filter_map(|tile| tile.choice(chip, shape))
-        .min_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map_or_else(|| persistent(chip, shape), |(choice, _)| choice)
+/// A compiled tile of Hopper's kernel: warpgroups of 64 weight rows, tokens, blocks that a multiprocessor's registers hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tile {
+    groups: usize,
+    tokens: usize,
+    resident: usize,
+    entry: &'static str,
 }
 
-/// All tiles of the split kernel that a product can have, for measurements.
-pub(crate) fn split_candidates(chip: Chip, shape: Shape) -> Vec<Choice> {
-    SPLIT_TILES.iter().filter_map(|tile| tile.choice(chip, shape)).map(|(choice, _)| choice).collect()
+const TILES: [Tile; 8] = [
+    Tile { groups: 2, tokens: 128, resident: 1, entry: "sm90_fp8_gemm_2_128" },
+    Tile { groups: 2, tokens: 96, resident: 1, entry: "sm90_fp8_gemm_2_96" },
+    Tile { groups: 2, tokens: 64, resident: 1, entry: "sm90_fp8_gemm_2_64" },
+    Tile { groups: 1, tokens: 128, resident: 1, entry: "sm90_fp8_gemm_1_128" },
+    Tile { groups: 1, tokens: 96, resident: 1, entry: "sm90_fp8_gemm_1_96" },
+    Tile { groups: 1, tokens: 64, resident: 1, entry: "sm90_fp8_gemm_1_64" },
+    Tile { groups: 1, tokens: 32, resident: 2, entry: "sm90_fp8_gemm_1_32" },
+    Tile { groups: 1, tokens: 16, resident: 2, entry: "sm90_fp8_gemm_1_16" },
+];
+
+/// Row tiles × token tiles of a cluster. Clusters of four fit on too few multiprocessors: fewer than 128 of an H200's 132
+/// can hold them at a time.
+const CLUSTERS: [(usize, usize); 3] = [(1, 1), (2, 1), (1, 2)];
+
+/// Stages that the kernel has barriers for.
+const MOST_STAGES: usize = 16;
+
+impl Tile {
+    fn choice(self, chip: Chip, shape: Shape, (down, across): (usize, usize)) -> Option<(Choice, f64)> {
+        let rows = self.groups * TILE_ROWS;
+        let row_tiles = shape.weight_rows / rows;
+        let token_tiles = shape.tokens.div_ceil(self.tokens);
+        if !row_tiles.is_multiple_of(down) || across > token_tiles {
+            return None;
+        }
+        // Parts of a tile are whole atoms of eight rows.
+        if !self.tokens.is_multiple_of(8 * down) {
+            return None;
+        }
+        let size = down * across;
+        let clusters = row_tiles / down * token_tiles.div_ceil(across);
+        let usable = chip.processors;
+        let resident = if clusters * size > usable { self.resident } else { 1 };
+        // Static shared memory and the driver's own kilobyte come off the limit.
+        let room = chip.shared.checked_sub(4096)? / resident;
+        let stage = (rows + self.tokens) * K_BLOCK;
+        let stages = shape.k_blocks.min(room.checked_sub(1024 + 2560)? / stage).min(MOST_STAGES);
+        if stages < 2.min(shape.k_blocks) {
+            return None;
+        }
+        let slots = (usable * resident / size).max(1);
+        let grid = Grid::new(clusters.min(slots) * size, 1, if self.groups == 1 { 160 } else { 384 })
+            .shared(1024 + stages * stage)
+            .cluster(size);
+
+        // Cycles, roughly: a k-block of a tile multiplies, or reads and writes shared memory; tiles of a multiprocessor
+        // follow one another; every cluster costs a little at its ends.
+        let multiplying = (rows * self.tokens * K_BLOCK) as f64 / 4096.0;
+        let moving = (self.groups * 4 * (2048 + 32 * self.tokens) + stage) as f64 / 128.0;
+        let crossing = (rows * K_BLOCK / across + self.tokens * K_BLOCK / down) as f64 / 36.0;
+        let k_block = multiplying.max(moving).max(crossing) + 30.0;
+        let waves = clusters.div_ceil((usable / size).max(1));
+        let tile = shape.k_blocks as f64 * k_block + 700.0 + 8.0 * self.tokens as f64;
+        let cost = waves as f64 * tile + [0.0, 150.0][size / 2];
+        let choice = Choice {
+            kernel: "sm90_fp8_gemm",
+            entry: self.entry,
+            grid,
+            row_tiles,
+            cluster_tokens: across,
+            stages,
+        };
+        Some((choice, cost))
+    }
+}
+
+fn ranked(chip: Chip, shape: Shape) -> impl Iterator<Item = (Choice, f64)> {
+    TILES
+        .iter()
+        .flat_map(move |tile| CLUSTERS.iter().filter_map(move |&cluster| tile.choice(chip, shape, cluster)))
+}
+
+/// All tiles and clusters that a product can have on Hopper, those that the model of costs finds worst left out, for
+/// measurements.
+pub(crate) fn candidates(chip: Chip, shape: Shape) -> Vec<Choice> {
+    let mut all: Vec<_> = ranked(chip, shape).collect();
+    all.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    all.truncate(12);
+    all.into_iter().map(|(choice, _)| choice).collect()
 }
 
 #[cfg(test)]
@@ -150,21 +162,23 @@ mod tests {
     const H200: Chip = Chip { target: Target::Hopper, processors: 132, shared: 232_448 };
 
     #[test]
-    fn parts_depend_on_k_alone() {
-        let parts: Vec<usize> = [1, 3, 6, 8, 16, 24, 40, 136].map(splits).to_vec();
-        assert_eq!(parts, [1, 1, 1, 2, 4, 4, 8, 8]);
+    fn shallow_products_are_exact_whatever_the_batch() {
+        for tokens in [1, 64, 300, 4096] {
+            for k_blocks in [1, 3, 4, 5, 16] {
+                let choice = choose(H200, Shape { weight_rows: 640, k_blocks, tokens });
+                assert_eq!(choice.kernel == "sm89_fp8_gemm", k_blocks <= 4);
+            }
+        }
     }
 
     #[test]
-    fn one_wave_at_64_tokens_with_all_weights_in_shared_memory() {
+    fn one_wave_at_64_tokens() {
         // qkv, o, wi, wo of mT5-XL.
-        for (rows, k_blocks) in [(6144, 16), (2048, 16), (10240, 16), (2048, 40)] {
-            let shape = Shape { weight_rows: rows, k_blocks, tokens: 64 };
-            let choice = choose(H200, shape);
-            assert_eq!(choice.kernel, "sm90_fp8_split");
-            assert_eq!(choice.stages, k_blocks / splits(k_blocks), "{choice:?}");
-            let per_processor = 232_448 / (choice.grid.shared + 1024);
-            assert!(choice.grid.blocks[0] * choice.grid.blocks[1] <= 132 * per_processor, "{choice:?}");
+        for (weight_rows, k_blocks) in [(6144, 16), (2048, 16), (10240, 16), (2048, 40)] {
+            let choice = choose(H200, Shape { weight_rows, k_blocks, tokens: 64 });
+            assert_eq!(choice.kernel, "sm90_fp8_gemm");
+            assert!(choice.grid.blocks[0] >= 64, "{choice:?}");
+            assert!(choice.stages >= k_blocks.min(7), "{choice:?}");
         }
     }
 
@@ -176,17 +190,22 @@ mod tests {
                     for tokens in [1, 63, 64, 65, 96, 128, 192, 256, 257, 1000, 4096] {
                         let chip = Chip { target, ..H200 };
                         let shape = Shape { weight_rows, k_blocks, tokens };
-                        let choice = choose(chip, shape);
-                        let grid = choice.grid;
-                        assert!(grid.shared + 1024 <= chip.shared, "{shape:?} {choice:?}");
-                        assert!(grid.threads <= 1024 && grid.blocks[0] > 0 && grid.blocks[1] > 0);
-                        assert_eq!(grid.blocks[0] % grid.cluster, 0);
-                        if choice.kernel == "sm90_fp8_split" {
-                            let tile = SPLIT_TILES.iter().find(|t| t.entry == choice.entry).expect("listed");
-                            assert_eq!(grid.blocks[0] / grid.cluster * tile.groups * TILE_ROWS, weight_rows);
-                            assert!(grid.blocks[1] * tile.tokens >= tokens);
-                            assert_eq!(grid.cluster, splits(k_blocks));
-                            assert_eq!(tile.tokens % grid.cluster, 0);
+                        let mut choices = vec![choose(chip, shape)];
+                        if target == Target::Hopper {
+                            choices.extend(candidates(chip, shape));
+                        }
+                        for choice in choices {
+                            let grid = choice.grid;
+                            assert!(grid.shared + 4096 <= chip.shared, "{shape:?} {choice:?}");
+                            assert!(grid.threads <= 384 && grid.blocks[0] > 0 && grid.blocks[1] > 0);
+                            assert_eq!(grid.blocks[0] % grid.cluster, 0);
+                            if choice.kernel == "sm90_fp8_gemm" {
+                                let tile = TILES.iter().find(|t| t.entry == choice.entry).expect("listed");
+                                assert_eq!(choice.row_tiles * tile.groups * TILE_ROWS, weight_rows);
+                                assert_eq!(grid.cluster % choice.cluster_tokens, 0);
+                                assert_eq!(choice.row_tiles % (grid.cluster / choice.cluster_tokens), 0);
+                                assert!((1..=MOST_STAGES).contains(&choice.stages));
+                            }
                         }
                     }
                 }

@@ -178,9 +178,7 @@ impl InputLayout {
         let rows = block
             .get_mut(table.offset..end)
             .ok_or_else(|| Error::Internal("the embedding rows do not fit their buffer".to_owned()))?;
-        for (&id, row) in ids.iter().zip(rows.chunks_exact_mut(table.row_bytes)) {
-            row.copy_from_slice(row_of(&parts, id as usize, table.row_bytes)?);
-        }
+        gather(&parts, ids, rows, table.row_bytes)?;
         Ok(end)
     }
 }
@@ -209,6 +207,37 @@ impl TileList {
         }
         Ok(tiles)
     }
+}
+
+/// Tokens that a thread copies rows for, at least.
+const TOKENS_A_THREAD: usize = 256;
+/// Most threads that copy: together they read memory as fast as the upload takes it.
+const MOST_THREADS: usize = 8;
+
+/// Copies the table rows of `ids`, on several threads where there are many.
+fn gather(parts: &[TensorView<'_>], ids: &[i32], rows: &mut [u8], row_bytes: usize) -> Result<()> {
+    let copy = |ids: &[i32], rows: &mut [u8]| -> Result<()> {
+        for (&id, row) in ids.iter().zip(rows.chunks_exact_mut(row_bytes)) {
+            row.copy_from_slice(row_of(parts, id as usize, row_bytes)?);
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = (ids.len() / TOKENS_A_THREAD).min(cores).clamp(1, MOST_THREADS);
+    if threads == 1 {
+        return copy(ids, rows);
+    }
+    let share = ids.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = ids
+            .chunks(share)
+            .zip(rows.chunks_mut(share * row_bytes))
+            .map(|(ids, rows)| scope.spawn(move || copy(ids, rows)))
+            .collect();
+        running.into_iter().try_for_each(|thread| {
+            thread.join().map_err(|_| Error::Internal("a thread that copies rows panicked".to_owned()))?
+        })
+    })
 }
 
 fn row_of<'a>(parts: &[TensorView<'a>], id: usize, row_bytes: usize) -> Result<&'a [u8]> {

@@ -114,7 +114,11 @@ impl Builder<'_> {
                     eps,
                     pad: 0,
                 };
-                self.by_row("rms_norm_quantize", "rms_norm_quantize", x, &arguments)?
+                let entry = by_quads(
+                    self.cols(x),
+                    ["rms_norm_quantize_2", "rms_norm_quantize_5", "rms_norm_quantize_8"],
+                );
+                self.by_row("rms_norm_quantize", entry, x, &arguments)?
             }
             Step::Quantize { x, codes, scales } => {
                 let arguments = args::Quantize {
@@ -125,7 +129,8 @@ impl Builder<'_> {
                     width: self.row_width(x)?,
                     capacity: self.codes_capacity(codes),
                 };
-                self.by_row("quantize", "quantize", x, &arguments)?
+                let entry = by_quads(self.cols(x), ["quantize_2", "quantize_5", "quantize_8"]);
+                self.by_row("quantize", entry, x, &arguments)?
             }
             Step::LayerNorm { x, weight, bias, eps, out } => {
                 let arguments = args::LayerNorm {
@@ -343,12 +348,17 @@ impl Builder<'_> {
         };
         // As in the kernel: four parts of k where a block may have 192 KiB of shared memory, else two.
         let groups = if self.hopper_or_newer() { 4 } else { 2 };
-        let (entry, shared) = if tail == 0 {
-            ("linear_1", groups * 3 * (8192 + 8192))
-        } else {
-            ("linear_2", groups * 2 * (2 * 8192 + 8192))
+        let token_tiles = self.capacity(x).div_ceil(TOKENS);
+        let narrow = rows / layout::TILE_ROWS * token_tiles < self.device.processors;
+        // Planes, stages and rows of a tile, as in the kernel.
+        let (entry, planes, stages, tile) = match (tail == 0, narrow) {
+            (true, false) => ("linear_1_64", 1, 3, 64),
+            (true, true) => ("linear_1_32", 1, 4, 32),
+            (false, false) => ("linear_2_64", 2, 2, 64),
+            (false, true) => ("linear_2_32", 2, 3, 32),
         };
-        let grid = Grid::new(rows / layout::TILE_ROWS, self.capacity(x).div_ceil(TOKENS), groups * 128);
+        let shared = groups * stages * (planes * tile * layout::K_BLOCK + TOKENS * 256);
+        let grid = Grid::new(rows / tile, token_tiles, groups * 128);
         self.launch("linear", entry, grid.shared(shared), &arguments)
     }
 
@@ -383,7 +393,9 @@ impl Builder<'_> {
             processors: self.device.processors,
             shared: self.device.shared,
         };
-        let choice = if self.portable { gemm::portable(shape) } else { gemm::choose(chip, shape) };
+        // Hopper's kernel has the one activation that mT5 gates with compiled in.
+        let portable = self.portable || !matches!(gate, None | Some(Activation::GeluTanh));
+        let choice = if portable { gemm::portable(shape) } else { gemm::choose(chip, shape) };
         let arguments = args::Fp8Gemm {
             codes: self.tensor(codes)?,
             scales: self.tensor(scales)?,
@@ -397,9 +409,9 @@ impl Builder<'_> {
             columns: columns as i32,
             gated: i32::from(gate.is_some()),
             activation: activation_number(gate),
-            splits: gemm::splits(k_blocks) as i32,
+            row_tiles: choice.row_tiles as i32,
+            cluster_tokens: choice.cluster_tokens as i32,
             stages: choice.stages as i32,
-            pad: 0,
         };
         self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
     }
@@ -441,12 +453,16 @@ impl Builder<'_> {
                 .into_iter()
                 .find(|(width, _)| *width >= head_dim)
                 .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
-        let shared = 4 * 64 * (width + 8) * 2 + 4 * (2 * reach + 1);
-        // `whole` loads of four floats need aligned columns.
-        if [q, k, v].iter().any(|c| c.start % 4 != 0) && head_dim % 4 == 0 {
-            return Err(self.device.lacks("attention operands at columns that are no multiple of 4"));
+        // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.
+        let (planes, raw) = if width <= 64 { (6, 2 * 64 * width * 4) } else { (4, 0) };
+        let shared = planes * 64 * (width + 8) * 2 + raw + 4 * (2 * reach + 1);
+        let apart = [head_dim, self.cols(out)]
+            .into_iter()
+            .chain([q, k, v].into_iter().flat_map(|c| [c.start, self.cols(c.tensor)]));
+        if apart.into_iter().any(|n| n % 4 != 0) {
+            return Err(self.device.lacks("attention with widths that are no multiple of 4"));
         }
-        let grid = Grid::new(heads, list.capacity, 128).shared(shared);
+        let grid = Grid::new(heads, list.capacity, 256).shared(shared);
         self.launch("attention", entry, grid, &arguments)
     }
 
@@ -529,6 +545,15 @@ impl Builder<'_> {
         Err(self
             .device
             .lacks(format!("rows {width} wide (a multiple of 4, at most {WIDEST_ROW}, is needed)")))
+    }
+}
+
+/// The instance of a row kernel with the fewest registers that hold a row: quadruples for 256 threads.
+fn by_quads(width: usize, entries: [&'static str; 3]) -> &'static str {
+    match width {
+        0..=2048 => entries[0],
+        2049..=5120 => entries[1],
+        _ => entries[2],
     }
 }
 

@@ -29,6 +29,8 @@ pub struct GemmTime {
     pub kernel: &'static str,
     /// Whether the plan would take this one.
     pub chosen: bool,
+    /// Row tiles and token tiles of a cluster.
+    pub cluster: [usize; 2],
     /// Microseconds a product.
     pub microseconds: f64,
     /// Dynamic shared memory, blocks.
@@ -111,14 +113,14 @@ impl CudaBackend {
         let chosen = gemm::choose(chip, shape);
         let mut choices = vec![chosen];
         if self.device.target == crate::device::Target::Hopper {
-            if tokens <= 1024 {
-                choices.extend(gemm::split_candidates(chip, shape));
+            choices.extend(gemm::candidates(chip, shape));
+            if tokens == 64 {
+                choices.push(gemm::portable(shape));
             }
-            choices.extend([gemm::persistent(chip, shape), gemm::portable(shape)]);
         }
         let mut distinct: Vec<Choice> = Vec::new();
         for choice in choices {
-            if distinct.iter().all(|c| c.entry != choice.entry) {
+            if !distinct.contains(&choice) {
                 distinct.push(choice);
             }
         }
@@ -155,9 +157,9 @@ impl CudaBackend {
                         columns: columns as i32,
                         gated: i32::from(gated),
                         activation: if gated { 2 } else { 0 },
-                        splits: gemm::splits(k_blocks) as i32,
+                        row_tiles: choice.row_tiles as i32,
+                        cluster_tokens: choice.cluster_tokens as i32,
                         stages: choice.stages as i32,
-                        pad: 0,
                     };
                     Launch::new(choice.entry, function.clone(), choice.grid, &arguments)
                 })
@@ -169,7 +171,8 @@ impl CudaBackend {
             let time = self.median(12, || self.replay(&graph))?;
             times.push(GemmTime {
                 kernel: choice.entry,
-                chosen: choice.entry == chosen.entry,
+                chosen: choice == chosen,
+                cluster: [choice.grid.cluster / choice.cluster_tokens.max(1), choice.cluster_tokens],
                 microseconds: time / copies as f64,
                 shared: choice.grid.shared,
                 blocks: choice.grid.blocks,

@@ -43,7 +43,6 @@ sources![
     "select_rows.cu",
     "sm89_fp8_gemm.cu",
     "sm90_fp8_gemm.cu",
-    "sm90_fp8_split.cu",
     "tile.cuh",
     "tile_rows.cu",
     "wgmma.cuh",

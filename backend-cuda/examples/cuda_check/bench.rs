@@ -35,15 +35,16 @@ pub fn products(report: &mut Report, cuda: &CudaBackend) {
                 .iter()
                 .map(|t| {
                     let mark = if t.chosen { "*" } else { "" };
-                    let short = t.kernel.trim_start_matches("sm90_fp8_").trim_start_matches("sm89_fp8_");
-                    let short = if t.kernel.starts_with("sm89") { "sm89" } else { short };
-                    format!("{short}{mark} {:.1}us({:.0}T)", t.microseconds, flop / t.microseconds / 1e6)
+                    let short = t.kernel.trim_start_matches("sm90_fp8_gemm_").trim_end_matches("_fp8_gemm");
+                    let [down, across] = t.cluster;
+                    let rate = flop / t.microseconds / 1e6;
+                    format!("{short}/{down}x{across}{mark} {:.1}us({rate:.0}T)", t.microseconds)
                 })
                 .collect();
             let times: Vec<_> = times
                 .iter()
                 .map(|t| {
-                    json!({ "kernel": t.kernel, "chosen": t.chosen, "us": t.microseconds, "tflops": flop / t.microseconds / 1e6,
+                    json!({ "kernel": t.kernel, "chosen": t.chosen, "cluster": t.cluster, "us": t.microseconds, "tflops": flop / t.microseconds / 1e6,
                         "shared": t.shared, "blocks": t.blocks })
                 })
                 .collect();

@@ -211,7 +211,9 @@ pub fn full_block<B: Backend>(
         compare_taps(&model.graph, &ours, &theirs)
     })();
     if let Some((worst, place, steps)) = report.outcome(&name, result) {
-        let gate = if stored == StoredType::F8E4M3 { 2e-2 } else { 1e-4 };
+        // Hopper's E4M3 sums are within 2^-12 of the sum of magnitudes, not exact: about one code in a hundred of the next
+        // quantization rounds the other way, and a code that does is off by up to an eighth.
+        let gate = if stored == StoredType::F8E4M3 { 5e-2 } else { 1e-4 };
         report.check(&name, worst < gate, &format!("{steps} tensors, worst {worst:.1e} at {place}"));
     }
 }
