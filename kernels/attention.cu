@@ -228,13 +228,13 @@ DEVICE void attention(const Attention &p) {
             next[r] = fmaxf(next[r], __shfl_xor_sync(~0u, next[r], 2));
             // A half may have no key yet.
             const float base = next[r] == never ? 0.f : next[r];
-            const float fade = expf(own.most[r] - base);
+            const float fade = __expf(own.most[r] - base);
             own.most[r] = next[r];
             float part = 0.f;
 #pragma unroll
             for (int n = 0; n < 4; ++n) {
-                s[n][2 * r] = expf(s[n][2 * r] - base);
-                s[n][2 * r + 1] = expf(s[n][2 * r + 1] - base);
+                s[n][2 * r] = __expf(s[n][2 * r] - base);
+                s[n][2 * r + 1] = __expf(s[n][2 * r + 1] - base);
                 part += s[n][2 * r] + s[n][2 * r + 1];
             }
             part += __shfl_xor_sync(~0u, part, 1);
@@ -272,7 +272,7 @@ DEVICE void attention(const Attention &p) {
     for (int r = 0; r < 2; ++r) {
         if (r0 + r * 8 >= tile.queries) continue;
         const float theirs = meet[r * 128], most = fmaxf(own.most[r], theirs), base = most == never ? 0.f : most;
-        const float f0 = expf(own.most[r] - base), f1 = expf(theirs - base);
+        const float f0 = __expf(own.most[r] - base), f1 = __expf(theirs - base);
         const float sum = add(mul(own.sum[r], f0), mul(meet[(2 + r) * 128], f1));
         float *to = p.out + (u64)(tile.query + r0 + r * 8) * p.out_pitch + column;
 #pragma unroll

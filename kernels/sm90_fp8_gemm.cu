@@ -11,7 +11,7 @@
 //            and send it to all, so every byte crosses from the second-level cache once a cluster
 //   speed    weights do not depend on the kernel before: their copies start before the wait
 //   grid     clusters take items (row tiles x token tiles of a cluster) in turn; 160 or 384 threads; dynamic shared memory:
-//            1024 bytes to align + stages * (GROUPS * 8192 + TOKENS * 128). Row tiles are a multiple of the
+//            1024 bytes to align + stages * (GROUPS * 8192 + TOKENS * 128), and 2 * 64 * 68 * 4 for tiles of 128 x 128. Row tiles are a multiple of the
 //            cluster's
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
@@ -19,6 +19,7 @@
 #include "wgmma.cuh"
 
 #define MOST_STAGES 16
+#define PITCH (WEIGHT_ROWS + 4) // floats of a staged row: no bank conflicts
 #define RUN 8 // k-blocks between which nothing is under way: the compiler keeps track within one body only
 
 struct Fp8Gemm {
@@ -168,6 +169,59 @@ DEVICE void finish(const Fp8Gemm &p, const float (&sum)[TOKENS / 2], const float
     }
 }
 
+// The same for large tiles, where storing counts: through shared memory, 64 tokens at a time, rows stored whole.
+DEVICE void finish_staged(const Fp8Gemm &p, const float (&sum)[64], float *staged, const float *scales, float scale0,
+                          float scale1, int group_row, int first_token, int rows, int barrier) {
+    const int lane = lane_id(), thread = threadIdx.x & 127;
+    const int t0 = (lane & 3) * 2, r0 = (thread >> 5) * 16 + (lane >> 2), c0 = (thread >> 5) * 8 + (lane >> 2);
+    const bool quads = (p.columns & 3) == 0;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int first = first_token + half * 64;
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const int t = 8 * j + t0 + e, i = half * 32 + 4 * j + e;
+                const float s = scales[half * 64 + t];
+                const float v0 = mul(mul(sum[i], s), scale0), v1 = mul(mul(sum[i + 2], s), scale1);
+                if (p.gated) {
+                    staged[t * PITCH + c0] = mul(activate(GELU_TANH, v0), v1);
+                } else {
+                    staged[t * PITCH + r0] = v0;
+                    staged[t * PITCH + r0 + 8] = v1;
+                }
+            }
+        }
+        asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
+        const int across = p.gated ? 8 : 16, step = 128 / across; // quads of a row, rows a pass
+        const int column = (p.gated ? group_row / 2 : group_row) + thread % across * 4;
+        const float *from = staged + thread % across * 4;
+#pragma unroll
+        for (int pass = 0; pass < 2; ++pass) {
+            if (pass == 1 && p.gated) break;
+            float4 v[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int t = thread / across + (pass * 4 + i) * step, token = first + t;
+                if (quads && p.residual && token < rows && column < p.columns) {
+                    v[i] = load4(p.residual + (u64)token * p.columns + column);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int t = thread / across + (pass * 4 + i) * step, token = first + t;
+                const float4 product = load4(from + t * PITCH);
+                if (token >= rows || column >= p.columns) continue;
+                const u64 at = (u64)token * p.columns;
+                if (quads) store4(p.out + at + column, p.residual ? add4(product, v[i]) : product);
+                else finish4(p.out + at, p.residual ? p.residual + at : nullptr, column, p.columns, product);
+            }
+        }
+        asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
+    }
+}
+
 template <int GROUPS, int TOKENS, int DEPTH>
 DEVICE void fp8_gemm(const Fp8Gemm &p) {
     constexpr u32 STAGE_BYTES = GROUPS * WEIGHT_TILE + TOKENS * KBLOCK;
@@ -263,7 +317,14 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
             }
             // The scales are there for the whole warpgroup; the other buffer is free since the last time here.
             asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-            finish<TOKENS>(p, sum, own, scale0, scale1, row, first_token, rows);
+            if constexpr (GROUPS == 2 && TOKENS == 128) {
+                float *staged = reinterpret_cast<float *>(memory + (ring - shared_address(memory)) + p.stages * STAGE_BYTES) +
+                                group * 64 * PITCH;
+                finish_staged(p, sum, staged, own, scale0, scale1,
+                              (schedule.row_tile(item) * GROUPS + group) * WEIGHT_ROWS, first_token, rows, group + 1);
+            } else {
+                finish<TOKENS>(p, sum, own, scale0, scale1, row, first_token, rows);
+            }
             buffer ^= 1;
         }
     }

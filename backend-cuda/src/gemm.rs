@@ -110,24 +110,27 @@ impl Tile {
         // Static shared memory and the driver's own kilobyte come off the limit.
         let room = chip.shared.checked_sub(4096)? / resident;
         let stage = (rows + self.tokens) * K_BLOCK;
-        let stages = shape.k_blocks.min(room.checked_sub(1024 + 2560)? / stage).min(MOST_STAGES);
+        // The largest tile stores its results through shared memory.
+        let staged = if self.groups == 2 && self.tokens == 128 { 2 * 64 * 68 * 4 } else { 0 };
+        let stages = shape.k_blocks.min(room.checked_sub(1024 + 2560 + staged)? / stage).min(MOST_STAGES);
         if stages < 2.min(shape.k_blocks) {
             return None;
         }
         let slots = (usable * resident / size).max(1);
         let grid = Grid::new(clusters.min(slots) * size, 1, if self.groups == 1 { 160 } else { 384 })
-            .shared(1024 + stages * stage)
+            .shared(1024 + stages * stage + staged)
             .cluster(size);
 
-        // Cycles, roughly: a k-block of a tile multiplies, or reads and writes shared memory; tiles of a multiprocessor
-        // follow one another; every cluster costs a little at its ends.
+        // Cycles, fitted to an H200: a k-block of a tile multiplies, or reads and writes shared memory, or waits; tiles of
+        // a multiprocessor follow one another, and where they do, what the second-level cache must give counts. A cluster
+        // costs a little at its ends.
         let multiplying = (rows * self.tokens * K_BLOCK) as f64 / 4096.0;
-        let moving = (self.groups * 4 * (2048 + 32 * self.tokens) + stage) as f64 / 128.0;
-        let crossing = (rows * K_BLOCK / across + self.tokens * K_BLOCK / down) as f64 / 36.0;
-        let k_block = multiplying.max(moving).max(crossing) + 30.0;
+        let moving = 0.9 * (self.groups * 4 * (2048 + 32 * self.tokens) + stage) as f64 / 128.0;
         let waves = clusters.div_ceil((usable / size).max(1));
-        let tile = shape.k_blocks as f64 * k_block + 700.0 + 8.0 * self.tokens as f64;
-        let cost = waves as f64 * tile + [0.0, 150.0][size / 2];
+        let crossing = (rows * K_BLOCK / across + self.tokens * K_BLOCK / down) as f64 / 36.0;
+        let k_block = multiplying.max(moving).max(210.0).max(if waves > 2 { crossing } else { 0.0 });
+        let tile = shape.k_blocks as f64 * k_block + 100.0 + 35.0 * self.tokens as f64;
+        let cost = waves as f64 * tile + if size > 1 { 600.0 } else { 0.0 };
         let choice = Choice {
             kernel: "sm90_fp8_gemm",
             entry: self.entry,
