@@ -5,23 +5,21 @@
 //   sums   x = head + tail in bfloat16 (17 bits kept); w is one bfloat16 plane (exact for BF16 checkpoints) or head and
 //          tail planes: relative error about 2^-17 of sum |x w|, far inside the step's tolerance. k in blocks of 64; the
 //          GROUPS parts of k are summed apart and then added in order: no dependence on the batch
-//   tile   ROWS (64, or 32 where that fills more of the chip) weight rows x 32 tokens; GROUPS x 4 warps, each warp all rows
-//          x 8 tokens of its part of k; a warp without tokens only copies
-//   grid   (weight rows / ROWS, token capacity / 32), GROUPS * 128 threads
+//   tile   ROWS (64, or 32 where that fills more of the chip) weight rows x TOKENS (64, or 32 for few) tokens;
+//          GROUPS x 4 warps, each warp all rows x a quarter of the tokens, its part of k; a warp without tokens only copies
+//   grid   (weight rows / ROWS, token capacity / TOKENS), GROUPS * 128 threads
 //   k      a multiple of 4; beyond it x reads as zero
 #include "convert.cuh"
 #include "epilogue.cuh"
 #include "mma.cuh"
 #include "tile.cuh"
 
-#define TOKENS 32
 #define KSTEP 64 // elements of a k-block: 128 bytes of bfloat16
 #if __CUDA_ARCH__ >= 900
 #define GROUPS 4 // 192 KiB of shared memory
 #else
 #define GROUPS 2 // 96 KiB
 #endif
-#define X_BYTES (TOKENS * KSTEP * 4)
 
 struct Linear {
     const float *x;
@@ -47,9 +45,10 @@ DEVICE void fetch_weight(const Linear &p, u32 stage, int k_block, int thread) {
     }
 }
 
+template <int TOKENS>
 DEVICE void fetch_x(const Linear &p, u32 stage, int k_block, int thread, int rows) {
 #pragma unroll
-    for (int i = 0; i < X_BYTES / 16 / 128; ++i) {
+    for (int i = 0; i < TOKENS * KSTEP * 4 / 16 / 128; ++i) {
         int c = i * 128 + thread, t = c / 16, chunk = c % 16;
         int row = blockIdx.y * TOKENS + t, k = k_block * KSTEP + chunk * 4;
         bool valid = row < rows && k < p.k;
@@ -57,9 +56,10 @@ DEVICE void fetch_x(const Linear &p, u32 stage, int k_block, int thread, int row
     }
 }
 
-template <int PLANES, int STAGES, int ROWS>
+template <int PLANES, int STAGES, int ROWS, int TOKENS>
 DEVICE void linear(const Linear &p) {
-    constexpr int WEIGHT_BYTES = ROWS * KBLOCK, STAGE_BYTES = PLANES * WEIGHT_BYTES + X_BYTES;
+    constexpr int WEIGHT_BYTES = ROWS * KBLOCK, STAGE_BYTES = PLANES * WEIGHT_BYTES + TOKENS * KSTEP * 4;
+    constexpr int COLUMNS = TOKENS / 32; // groups of eight tokens of a warp
     constexpr int TILES = ROWS / 16, PITCH = ROWS + 4;
     extern __shared__ __align__(128) u8 ring[];
     const int rows = *p.rows;
@@ -77,13 +77,13 @@ DEVICE void linear(const Linear &p) {
     if (idle) return;
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < count) fetch_x(p, base + s * STAGE_BYTES + PLANES * WEIGHT_BYTES, first + s, thread, rows);
+        if (s < count) fetch_x<TOKENS>(p, base + s * STAGE_BYTES + PLANES * WEIGHT_BYTES, first + s, thread, rows);
         commit_copies();
     }
 
-    const u32 t0 = (thread / 32) * 8;
+    const u32 t0 = (thread / 32) * 8 * COLUMNS;
     const bool busy = (int)(blockIdx.y * TOKENS + t0) < rows;
-    float sum[TILES][4] = {};
+    float sum[COLUMNS][TILES][4] = {};
     for (int i = 0; i < count; ++i) {
         wait_copies<STAGES - 2>();
         asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
@@ -91,7 +91,7 @@ DEVICE void linear(const Linear &p) {
         if (ahead < count) {
             u32 stage = base + ahead % STAGES * STAGE_BYTES;
             fetch_weight<PLANES, ROWS>(p, stage, first + ahead, thread);
-            fetch_x(p, stage + PLANES * WEIGHT_BYTES, first + ahead, thread, rows);
+            fetch_x<TOKENS>(p, stage + PLANES * WEIGHT_BYTES, first + ahead, thread, rows);
         }
         commit_copies();
         if (!busy) continue;
@@ -100,10 +100,15 @@ DEVICE void linear(const Linear &p) {
         const u8 *x = ring + group * STAGES * STAGE_BYTES + at + PLANES * WEIGHT_BYTES;
 #pragma unroll
         for (int step = 0; step < KSTEP / 16; ++step) {
-            const u32 t = t0 + (lane >> 2), chunk = step * 4 + ((lane & 3) >> 1), half = (lane & 1) * 8;
-            const float2 x0 = *reinterpret_cast<const float2 *>(x + in_x(t, chunk) + half);
-            const float2 x1 = *reinterpret_cast<const float2 *>(x + in_x(t, chunk + 2) + half);
-            const SplitPair b0 = split_pair(x0.x, x0.y), b1 = split_pair(x1.x, x1.y);
+            SplitPair b0[COLUMNS], b1[COLUMNS];
+#pragma unroll
+            for (int n = 0; n < COLUMNS; ++n) {
+                const u32 t = t0 + n * 8 + (lane >> 2), chunk = step * 4 + ((lane & 3) >> 1), half = (lane & 1) * 8;
+                const float2 x0 = *reinterpret_cast<const float2 *>(x + in_x(t, chunk) + half);
+                const float2 x1 = *reinterpret_cast<const float2 *>(x + in_x(t, chunk + 2) + half);
+                b0[n] = split_pair(x0.x, x0.y);
+                b1[n] = split_pair(x1.x, x1.y);
+            }
             u32 a[TILES][4], tail[PLANES == 2 ? TILES : 1][4];
 #pragma unroll
             for (int m = 0; m < TILES; ++m) {
@@ -113,13 +118,24 @@ DEVICE void linear(const Linear &p) {
             }
             // All sums in turn, so that none waits for itself.
 #pragma unroll
-            for (int m = 0; m < TILES; ++m) mma_bf16(sum[m], a[m], b0.tail, b1.tail);
+            for (int n = 0; n < COLUMNS; ++n) {
+#pragma unroll
+                for (int m = 0; m < TILES; ++m) mma_bf16(sum[n][m], a[m], b0[n].tail, b1[n].tail);
+            }
             if (PLANES == 2) {
 #pragma unroll
-                for (int m = 0; m < TILES; ++m) mma_bf16(sum[m], tail[PLANES == 2 ? m : 0], b0.head, b1.head);
+                for (int n = 0; n < COLUMNS; ++n) {
+#pragma unroll
+                    for (int m = 0; m < TILES; ++m) {
+                        mma_bf16(sum[n][m], tail[PLANES == 2 ? m : 0], b0[n].head, b1[n].head);
+                    }
+                }
             }
 #pragma unroll
-            for (int m = 0; m < TILES; ++m) mma_bf16(sum[m], a[m], b0.head, b1.head);
+            for (int n = 0; n < COLUMNS; ++n) {
+#pragma unroll
+                for (int m = 0; m < TILES; ++m) mma_bf16(sum[n][m], a[m], b0[n].head, b1[n].head);
+            }
         }
     }
 
@@ -128,12 +144,10 @@ DEVICE void linear(const Linear &p) {
     __syncthreads();
     float *part = reinterpret_cast<float *>(ring);
 #pragma unroll
-    for (int m = 0; m < TILES; ++m) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const int row = m * 16 + (lane >> 2) + (e >> 1) * 8, t = t0 + (lane & 3) * 2 + (e & 1);
-            part[(group * TOKENS + t) * PITCH + row] = sum[m][e];
-        }
+    for (int i = 0; i < COLUMNS * TILES * 4; ++i) {
+        const int n = i / (TILES * 4), m = i / 4 % TILES, e = i & 3;
+        const int row = m * 16 + (lane >> 2) + (e >> 1) * 8, t = t0 + n * 8 + (lane & 3) * 2 + (e & 1);
+        part[(group * TOKENS + t) * PITCH + row] = sum[n][m][e];
     }
     __syncthreads();
     auto total = [&](int t, int row) {
@@ -161,12 +175,14 @@ DEVICE void linear(const Linear &p) {
     }
 }
 
-#define INSTANCE(PLANES, STAGES, ROWS)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(GROUPS * 128) linear_##PLANES##_##ROWS(const Linear p) {                 \
-        release_successor();                                                                                              \
-        linear<PLANES, STAGES, ROWS>(p);                                                                                  \
+#define INSTANCE(PLANES, STAGES, ROWS, TOKENS)                                                                \
+    extern "C" __global__ void __launch_bounds__(GROUPS * 128) linear_##PLANES##_##ROWS##_##TOKENS(           \
+        const Linear p) {                                                                                     \
+        release_successor();                                                                                  \
+        linear<PLANES, STAGES, ROWS, TOKENS>(p);                                                              \
     }
-INSTANCE(1, 3, 64)
-INSTANCE(1, 4, 32)
-INSTANCE(2, 2, 64)
-INSTANCE(2, 3, 32)
+INSTANCE(1, 4, 32, 32)
+INSTANCE(1, 3, 64, 32)
+INSTANCE(1, 2, 64, 64)
+INSTANCE(2, 3, 32, 32)
+INSTANCE(2, 2, 64, 32)

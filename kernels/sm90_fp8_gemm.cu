@@ -15,6 +15,7 @@
 //            cluster's
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
+#include "mma.cuh"
 #include "tile.cuh"
 #include "wgmma.cuh"
 
@@ -277,9 +278,9 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
             const int first_token = schedule.token_tile(item) * TOKENS;
             const float scale0 = p.weight_scales[row], scale1 = p.weight_scales[row + 8];
             float *own = scales[buffer][group];
-            if ((int)(threadIdx.x & 127) < TOKENS && first_token + (int)(threadIdx.x & 127) < rows) {
-                own[threadIdx.x & 127] = p.scales[first_token + (threadIdx.x & 127)];
-            }
+            // Nobody waits for the tokens' scales before the end of the tile.
+            const int thread = threadIdx.x & 127, token = first_token + thread;
+            if (thread < TOKENS) copy4(shared_address(own + thread), p.scales + (token < rows ? token : 0), token < rows);
             auto start = [&](float (&d)[TOKENS / 2]) {
                 const u32 at = ahead.stage * (STAGE_BYTES / 16);
                 barrier_wait(full + ahead.stage * 8, ahead.parity);
@@ -315,6 +316,7 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
                 wgmma_wait<0>();
                 take(product);
             }
+            asm volatile("cp.async.wait_all;" ::: "memory");
             // The scales are there for the whole warpgroup; the other buffer is free since the last time here.
             asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
             if constexpr (GROUPS == 2 && TOKENS == 128) {

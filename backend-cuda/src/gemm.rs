@@ -122,8 +122,9 @@ impl Tile {
             .cluster(size);
 
         // Cycles, fitted to an H200: a k-block of a tile multiplies, or reads and writes shared memory, or waits; tiles of
-        // a multiprocessor follow one another, and where they do, what the second-level cache must give counts. A cluster
-        // costs a little at its ends.
+        // a multiprocessor follow one another, and where they do, what the second-level cache must give counts; clusters
+        // cost a little at their ends. In a forward, with weights in memory, many small blocks win over few large ones
+        // where products back to back say otherwise.
         let multiplying = (rows * self.tokens * K_BLOCK) as f64 / 4096.0;
         let moving = 0.9 * (self.groups * 4 * (2048 + 32 * self.tokens) + stage) as f64 / 128.0;
         let waves = clusters.div_ceil((usable / size).max(1));

@@ -321,7 +321,6 @@ impl Builder<'_> {
         out: TensorId,
         gated: bool,
     ) -> Result<Launch> {
-        const TOKENS: usize = 32;
         let (k, columns) = (self.cols(x), self.cols(out));
         if k % 4 != 0 {
             return Err(self
@@ -348,17 +347,19 @@ impl Builder<'_> {
         };
         // As in the kernel: four parts of k where a block may have 192 KiB of shared memory, else two.
         let groups = if self.hopper_or_newer() { 4 } else { 2 };
-        let token_tiles = self.capacity(x).div_ceil(TOKENS);
-        let narrow = rows / layout::TILE_ROWS * token_tiles < self.device.processors;
-        // Planes, stages and rows of a tile, as in the kernel.
-        let (entry, planes, stages, tile) = match (tail == 0, narrow) {
-            (true, false) => ("linear_1_64", 1, 3, 64),
-            (true, true) => ("linear_1_32", 1, 4, 32),
-            (false, false) => ("linear_2_64", 2, 2, 64),
-            (false, true) => ("linear_2_32", 2, 3, 32),
+        // Blocks with the usual tile; narrow tiles where they still fill the chip but once, wide ones where it overflows.
+        let usual = rows / layout::TILE_ROWS * self.capacity(x).div_ceil(32);
+        let (few, many) = (2 * usual <= self.device.processors, usual > self.device.processors);
+        // Planes, stages, weight rows and tokens of a tile, as in the kernel.
+        let (entry, planes, stages, tile, tokens) = match (tail == 0, few, many) {
+            (true, true, _) => ("linear_1_32_32", 1, 4, 32, 32),
+            (true, _, true) => ("linear_1_64_64", 1, 2, 64, 64),
+            (true, ..) => ("linear_1_64_32", 1, 3, 64, 32),
+            (false, true, _) => ("linear_2_32_32", 2, 3, 32, 32),
+            (false, ..) => ("linear_2_64_32", 2, 2, 64, 32),
         };
-        let shared = groups * stages * (planes * tile * layout::K_BLOCK + TOKENS * 256);
-        let grid = Grid::new(rows / tile, token_tiles, groups * 128);
+        let shared = groups * stages * (planes * tile * layout::K_BLOCK + tokens * 256);
+        let grid = Grid::new(rows / tile, self.capacity(x).div_ceil(tokens), groups * 128);
         self.launch("linear", entry, grid.shared(shared), &arguments)
     }
 
