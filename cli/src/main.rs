@@ -1,10 +1,8 @@
 //! The `dikast` command: argument parsing, one module a subcommand, documented exit codes.
 
-// A failed unwrap is what a failed test is.
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 mod args;
 mod batch;
+mod bench;
 mod classifier;
 mod classify;
 mod complete;
@@ -12,6 +10,7 @@ mod exit;
 mod inspect;
 mod model;
 mod request;
+mod synth;
 mod terminal;
 
 use std::process::ExitCode;
@@ -24,6 +23,8 @@ fn main() -> ExitCode {
         Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),
     };

@@ -17,13 +17,27 @@ const EXAMPLES: &str = "Examples:
   dikast classify --input rows.jsonl --output answers.jsonl --labels a,b,c --resume
   dikast classify --input - --output - --input-format csv --text-column body --labels a,b < mails.csv";
 
+const OUTPUT: &str = "JSON output:
+  {\"model\", \"backend\", \"mode\": \"single-label\" or \"multi-label\",
+   \"labels\": [{\"label\", \"score\", \"logit\", \"chosen\"}], best first; logit is null for chunked texts,
+   \"tree\": with --hierarchy tree, \"tokens\", \"dropped_text_tokens\"}
+
+Batch output, JSONL: one object a row, in input order
+  {\"row\": 0, \"id\", \"label\": the best chosen one or null, \"score\", \"labels\": as above,
+   \"tokens\", \"dropped_text_tokens\", \"kept\": {fields of --keep}}
+  {\"row\": 1, \"id\", \"error\": {\"kind\", \"message\"}, \"kept\"}
+Batch output, CSV: the columns
+  row,id,label,score,chosen,labels,error_kind,error_message and those of --keep; chosen and labels are JSON
+
+Batch input: a row is at most 8 MiB long. CSV labels are written as for --labels, but never name a file.";
+
 /// The flags of the one-text form. Batch flags name them because clap does not ask for `--input` when another flag
 /// already excludes it.
 const ONE_TEXT: [&str; 2] = ["text", "file"];
 
 /// Arguments of `classify`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::CODES))]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{OUTPUT}\n\n{}", exit::CODES))]
 pub(crate) struct ClassifyArgs {
     /// The text. Without --text, --file and --input it is read from standard input.
     #[arg(long, short, value_name = "TEXT", conflicts_with_all = ["file", "input"], help_heading = "Input")]

@@ -6,6 +6,7 @@ mod progress;
 mod reader;
 mod resume;
 mod runner;
+mod totals;
 mod writer;
 
 use std::io::IsTerminal as _;
@@ -35,7 +36,9 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     let mut classifier = classifier::load(&files, args.model.backend, engine_options(args))?;
     let (mut output, done) = Output::open(args, &encoder, &mut reader)?;
 
-    let live = std::io::stderr().is_terminal();
+    // A bar between answers on the same screen would only tear them apart.
+    let on_screen = input::is_stream(&args.batch.output) && std::io::stdout().is_terminal();
+    let live = std::io::stderr().is_terminal() && !on_screen;
     let mut progress = Progress::start(input.length, done, !args.batch.quiet, live);
     progress.skipped(reader.bytes_read());
     let totals = runner::run(&mut reader, classifier.as_mut(), &encoder, &mut output, done, &mut progress);

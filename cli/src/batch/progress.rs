@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::resume::Done;
-use super::runner::Totals;
+use super::totals::Totals;
 
 /// Time between two lines in a log.
 const LINE_EVERY: Duration = Duration::from_secs(30);

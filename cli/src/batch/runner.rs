@@ -10,6 +10,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::reader::{Reader, Row};
 use super::resume::Done;
+use super::totals::Totals;
 use super::writer::{Encoder, Record};
 use crate::classifier::Classifier;
 use crate::exit::Result;
@@ -18,15 +19,6 @@ use crate::exit::Result;
 const GROUP_ROWS: usize = 128;
 /// A group is full when its rows have this many bytes; with [`super::reader::MAX_ROW_BYTES`] this bounds memory.
 const GROUP_BYTES: usize = 1 << 20;
-
-/// What a whole output holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Totals {
-    /// Rows, resumed ones included.
-    pub(super) rows: u64,
-    /// Rows with an error record, resumed ones included.
-    pub(super) failed: u64,
-}
 
 /// Classifies the reader's remaining rows.
 ///

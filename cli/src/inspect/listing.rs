@@ -12,6 +12,11 @@ use crate::terminal::visible;
 pub(super) fn render(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     let bold = Style::new().bold();
     writeln!(out, "{bold}{}{bold:#}", visible(&facts.name))?;
+    if let Some(synthetic) = &facts.synthetic {
+        let seed = synthetic.seed.map_or_else(|| "unknown".to_owned(), |seed| seed.to_string());
+        let origin = format!("{}, like {}, seed {seed}", synthetic.tool, synthetic.like);
+        writeln!(out, "synthetic weights: random numbers, answers mean nothing ({})", visible(&origin))?;
+    }
     architecture(facts, out)?;
     weights(facts, out)?;
     memory(facts, out)?;
@@ -84,6 +89,7 @@ fn memory(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     heading(out, "Memory of one forward pass")?;
     for memory in &facts.memory {
         match &memory.need {
+            None if memory.built_in => fact(out, memory.backend, "no device found")?,
             None => fact(out, memory.backend, "not built in")?,
             Some(need) => {
                 let total = need.weights + need.host_tables + need.activations;

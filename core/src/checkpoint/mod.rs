@@ -20,14 +20,17 @@ mod spec;
 mod sums;
 mod view;
 mod weights;
+mod writer;
 
 pub use files::{Blob, ModelFiles};
 #[cfg(feature = "native")]
 pub use mapped::Mapped;
+pub use shards::weight_files;
 pub use spec::{Alias, Companion, Expected, StoredTensor, TensorSpec, Values};
-pub use sums::Digest;
+pub use sums::{Digest, parse as parse_sums};
 pub use view::{StoredType, TensorView};
 pub use weights::{Checks, Weights};
+pub use writer::FileLayout;
 
 /// A name from a file, safe to print: escaped and cut.
 pub(crate) fn shown(name: &str) -> String {

@@ -3,11 +3,12 @@
 mod pack;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 pub use pack::{pack, sizes};
 
 use crate::answers::{Classification, Receipt};
-use crate::backend::{Backend, MemoryBudget, Taps};
+use crate::backend::{Backend, Batch, MemoryBudget, StepTime, Taps};
 use crate::checkpoint::ModelFiles;
 use crate::graph::{Graph, Sizes};
 use crate::models::gliclass::GliClass;
@@ -61,13 +62,26 @@ impl<B: Backend> Engine<B> {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         let capabilities = backend.capabilities();
-        let needed =
-            backend.budget(model.graph(), model.weights(), &backend.bucket(&nominal(&options)))?.device();
+        let bucket = full_bucket(&backend, &options);
+        let needed = backend.budget(model.graph(), model.weights(), &bucket)?.device();
         if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
         }
         let resident = backend.load(model.graph(), model.weights(), progress)?;
         Ok(Self { backend, model, resident, plans: HashMap::new(), options })
+    }
+
+    /// Puts the model onto a new device: the way back after [`Error::DeviceLost`].
+    ///
+    /// # Errors
+    /// As [`Backend::load`]; the engine then keeps its old device.
+    pub fn replace_backend(&mut self, backend: B) -> Result<()> {
+        let resident = backend.load(self.model.graph(), self.model.weights(), &mut |_, _| {})?;
+        // Plans and weights of the old device go before the device itself.
+        self.plans.clear();
+        self.resident = resident;
+        self.backend = backend;
+        Ok(())
     }
 
     /// The device.
@@ -95,7 +109,7 @@ impl<B: Backend> Engine<B> {
     /// # Errors
     /// As [`Backend::budget`].
     pub fn budget(&self) -> Result<MemoryBudget> {
-        let bucket = self.backend.bucket(&nominal(&self.options));
+        let bucket = full_bucket(&self.backend, &self.options);
         self.backend.budget(self.graph(), self.model.weights(), &bucket)
     }
 
@@ -148,19 +162,8 @@ impl<B: Backend> Engine<B> {
     /// # Errors
     /// As [`Backend::run`].
     pub async fn run(&mut self, sequences: &[&Sequence], taps: &mut Taps) -> Result<Vec<Vec<f32>>> {
-        let graph = self.model.graph();
-        let batch = pack(graph, sequences, heads::selects_text_rows(self.model.config()))?;
-        let bucket = self.backend.bucket(&batch.sizes);
-        if !self.plans.contains_key(&bucket) {
-            self.plans.insert(bucket, self.backend.plan(graph, &self.resident, &bucket)?);
-        }
-        let Some(plan) = self.plans.get_mut(&bucket) else {
-            return Err(Error::Internal("the plan just made is gone".to_owned()));
-        };
-        let flat = self.backend.run(plan, &self.resident, &batch, taps).await?;
-        if flat.len() != batch.sizes.labels {
-            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
-        }
+        let batch = self.pack(sequences)?;
+        let flat = self.forward(&batch, taps).await?;
         let mut rest = flat.as_slice();
         Ok(sequences
             .iter()
@@ -170,6 +173,36 @@ impl<B: Backend> Engine<B> {
                 own.to_vec()
             })
             .collect())
+    }
+
+    /// All sequences as one batch of this model.
+    ///
+    /// # Errors
+    /// As [`pack`].
+    pub fn pack(&self, sequences: &[&Sequence]) -> Result<Batch> {
+        pack(self.model.graph(), sequences, heads::selects_text_rows(self.model.config()))
+    }
+
+    /// One forward pass over a batch made by [`Engine::pack`]: the logits of all sequences, one after the other.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn forward(&mut self, batch: &Batch, taps: &mut Taps) -> Result<Vec<f32>> {
+        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        let flat = self.backend.run(plan, &self.resident, batch, taps).await?;
+        if flat.len() != batch.sizes.labels {
+            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
+        }
+        Ok(flat)
+    }
+
+    /// The time of each step of one forward pass.
+    ///
+    /// # Errors
+    /// As [`Backend::profile`].
+    pub async fn profile(&mut self, batch: &Batch) -> Result<Vec<StepTime>> {
+        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        self.backend.profile(plan, &self.resident, batch).await
     }
 
     fn receipt(&self, prepared: &Prepared) -> Receipt {
@@ -185,6 +218,21 @@ impl<B: Backend> Engine<B> {
     }
 }
 
+/// The plan of the bucket in which a batch of these sizes runs, made at its first use.
+fn planned<'a, B: Backend>(
+    backend: &B,
+    model: &GliClass,
+    resident: &B::Resident,
+    plans: &'a mut HashMap<Sizes, B::Plan>,
+    sizes: &Sizes,
+) -> Result<&'a mut B::Plan> {
+    let bucket = backend.bucket(sizes);
+    match plans.entry(bucket) {
+        Entry::Occupied(made) => Ok(made.into_mut()),
+        Entry::Vacant(place) => Ok(place.insert(backend.plan(model.graph(), resident, &bucket)?)),
+    }
+}
+
 /// How many of the next sequences go into one batch: as many as fit the token budget, at least one.
 fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
     let mut tokens = 0;
@@ -195,8 +243,11 @@ fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
     fitting.count().max(1)
 }
 
-/// Sizes of a full batch of ordinary requests, for memory budgets.
-fn nominal(options: &EngineOptions) -> Sizes {
+/// The bucket of a full batch of ordinary requests, for memory budgets.
+fn full_bucket<B: Backend>(backend: &B, options: &EngineOptions) -> Sizes {
     let tokens = options.batch_tokens.max(options.max_tokens);
-    Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens }
+    let full =
+        Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens };
+    // Where one plan serves every batch, its bucket says nothing about sizes.
+    backend.bucket(&full).max(&full)
 }

@@ -39,6 +39,16 @@ impl Sizes {
         }
     }
 
+    /// The larger of both, size by size.
+    pub fn max(&self, other: &Sizes) -> Sizes {
+        Sizes {
+            tokens: self.tokens.max(other.tokens),
+            sequences: self.sequences.max(other.sequences),
+            labels: self.labels.max(other.labels),
+            text_tokens: self.text_tokens.max(other.text_tokens),
+        }
+    }
+
     /// Whether a batch of these sizes fits a bucket of `capacity`.
     pub fn fits(&self, capacity: &Sizes) -> bool {
         self.tokens <= capacity.tokens

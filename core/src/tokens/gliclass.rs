@@ -160,11 +160,15 @@ fn one(
 
     let ids = tokenizer.surround(&encoded.ids);
     let attended = ids.len();
-    // The softmax of this scorer runs over all slots that the model fixes, used or not.
-    let fixed = config.max_labels.filter(|_| config.scorer == Scorer::Hopfield);
-    let mut sequence = Sequence::locate(config, ids, attended, fixed.unwrap_or(labels.len()));
+    let mut sequence = Sequence::locate(config, ids, attended, class_slots(config, labels.len()));
     sequence.dropped_text_tokens = u32::try_from(dropped).unwrap_or(u32::MAX);
     Ok((sequence, cut_labels as u64))
+}
+
+/// Class slots of a sequence with this many labels: more where the softmax of the scorer runs over all slots that the
+/// model fixes, used or not.
+pub fn class_slots(config: &GliClassConfig, labels: usize) -> usize {
+    config.max_labels.filter(|_| config.scorer == Scorer::Hopfield).unwrap_or(labels)
 }
 
 /// Prompt and examples are repeated in every forward pass, so their product is limited, not just each of them.

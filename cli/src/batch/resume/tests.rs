@@ -3,7 +3,8 @@
 use super::super::output::Output;
 use super::super::progress::Progress;
 use super::super::reader::tests::source;
-use super::super::runner::{self, Totals};
+use super::super::runner;
+use super::super::totals::Totals;
 use super::*;
 use crate::args::InputFormat;
 use crate::classifier::fake::FakeClassifier;

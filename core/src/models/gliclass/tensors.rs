@@ -191,13 +191,8 @@ fn sizes<'a>(tensors: impl Iterator<Item = (&'a str, u64)>) -> [PartBytes; 5] {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
-    use safetensors::Dtype;
-    use safetensors::tensor::{Metadata, TensorInfo};
-
     use super::*;
-    use crate::checkpoint::{StoredTensor, StoredType};
+    use crate::checkpoint::{FileLayout, StoredTensor, StoredType};
 
     /// The sizes of GLiClass Multilang Ultra.
     const ULTRA: &str = r#"{
@@ -208,26 +203,9 @@ mod tests {
             "num_heads": 32, "num_layers": 24}
     }"#;
 
-    /// The length of the file that the safetensors writer makes of some tensors (it orders by type, then by name).
-    fn file_length(mut list: Vec<StoredTensor>) -> u64 {
-        let dtype = |t: &StoredTensor| match t.dtype {
-            StoredType::BF16 => Dtype::BF16,
-            StoredType::F8E4M3 => Dtype::F8_E4M3,
-            other => panic!("{other}"),
-        };
-        list.sort_by(|a, b| dtype(b).cmp(&dtype(a)).then_with(|| a.name.cmp(&b.name)));
-        let mut end = 0;
-        let mut infos = Vec::new();
-        for t in &list {
-            let start = end;
-            end += usize::try_from(t.bytes()).expect("64 bits");
-            let info = TensorInfo { dtype: dtype(t), shape: t.shape.clone(), data_offsets: (start, end) };
-            infos.push((t.name.clone(), info));
-        }
-        let format = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        let header = Metadata::new(Some(format.into_iter().collect()), infos).expect("valid");
-        let header = serde_json::to_string(&header).expect("JSON").len().next_multiple_of(8);
-        (8 + header + end) as u64
+    /// The length of the file that holds some tensors.
+    fn file_length(list: Vec<StoredTensor>) -> u64 {
+        FileLayout::new(list).expect("a layout").file_bytes()
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! Finding an adapter.
+
+use dikast_core::{Error, Result};
+
+use crate::options::AdapterChoice;
+
+/// An adapter of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdapterSummary {
+    /// Name of the device.
+    pub name: String,
+    /// Vulkan, Metal, Dx12 or BrowserWebGpu.
+    pub api: String,
+    /// Driver and its version.
+    pub driver: String,
+    /// DiscreteGpu, IntegratedGpu, VirtualGpu, Cpu or Other.
+    pub kind: String,
+    /// Whether it has `shader-f16`.
+    pub f16: bool,
+}
+
+impl AdapterSummary {
+    /// Whether the processor plays the device: always there where it is installed, and slower than the CPU backend.
+    pub fn is_software(&self) -> bool {
+        self.kind == "Cpu"
+    }
+}
+
+/// The adapters of this machine in the order that [`AdapterChoice::Index`] counts.
+pub async fn adapters() -> Vec<AdapterSummary> {
+    instance().enumerate_adapters(backends()).await.iter().map(summary).collect()
+}
+
+pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
+    let info = adapter.get_info();
+    AdapterSummary {
+        name: info.name,
+        api: format!("{:?}", info.backend),
+        driver: [info.driver, info.driver_info].join(" ").trim().to_owned(),
+        kind: format!("{:?}", info.device_type),
+        f16: adapter.features().contains(wgpu::Features::SHADER_F16),
+    }
+}
+
+pub(crate) async fn choose(choice: &AdapterChoice) -> Result<wgpu::Adapter> {
+    let instance = instance();
+    let found = match choice {
+        AdapterChoice::Fastest => {
+            let options = wgpu::RequestAdapterOptions {
+                power_preference: wgpu::PowerPreference::HighPerformance,
+                ..Default::default()
+            };
+            return instance.request_adapter(&options).await.map_err(|e| none(format!("a GPU adapter: {e}")));
+        }
+        AdapterChoice::Index(index) => {
+            let all = instance.enumerate_adapters(backends()).await;
+            let count = all.len();
+            all.into_iter().nth(*index).ok_or_else(|| format!("GPU adapter {index}: there are {count}"))
+        }
+        AdapterChoice::Name(name) => {
+            let all = instance.enumerate_adapters(backends()).await;
+            let wanted = name.to_lowercase();
+            let names: Vec<String> = all.iter().map(|a| a.get_info().name).collect();
+            all.into_iter()
+                .zip(&names)
+                .find(|(_, n)| n.to_lowercase().contains(&wanted))
+                .map(|(a, _)| a)
+                .ok_or_else(|| format!("a GPU adapter named {name:?}: there are {names:?}"))
+        }
+    };
+    found.map_err(none)
+}
+
+fn instance() -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends();
+    wgpu::Instance::new(descriptor)
+}
+
+fn backends() -> wgpu::Backends {
+    wgpu::Backends::PRIMARY
+}
+
+fn none(need: String) -> Error {
+    Error::Unsupported { device: "wgpu".to_owned(), need }
+}

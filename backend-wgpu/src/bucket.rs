@@ -1,0 +1,44 @@
+//! The ladder of capacities: a plan serves every batch that fits its bucket.
+
+use dikast_core::graph::Sizes;
+
+/// Smallest capacity of rows.
+const ROWS: usize = 32;
+/// Smallest capacity of labels.
+const LABELS: usize = 8;
+
+/// The bucket of a batch: rows and labels rounded up to 2ⁿ or 1.5 · 2ⁿ, sequences to 2ⁿ. At most a third of a bucket
+/// is unused memory; time does not depend on the bucket, since only real rows are computed.
+pub(crate) fn bucket(sizes: &Sizes) -> Sizes {
+    Sizes {
+        tokens: step(sizes.tokens, ROWS),
+        sequences: sizes.sequences.max(1).next_power_of_two(),
+        labels: step(sizes.labels, LABELS),
+        text_tokens: if sizes.text_tokens == 0 { 0 } else { step(sizes.text_tokens, ROWS) },
+    }
+}
+
+fn step(n: usize, smallest: usize) -> usize {
+    if n <= smallest {
+        return smallest;
+    }
+    let above = n.next_power_of_two();
+    let between = above / 4 * 3;
+    if n <= between { between } else { above }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_fits_and_is_its_own_bucket() {
+        for n in (0..500).chain([1000, 4097]) {
+            let sizes = Sizes { tokens: n, sequences: n / 7, labels: n / 3, text_tokens: n / 2 };
+            let b = bucket(&sizes);
+            assert!(sizes.fits(&b));
+            assert_eq!(bucket(&b), b);
+            assert!(n <= ROWS || b.tokens * 2 <= n * 3, "{n} → {}", b.tokens);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where activations lie.
+//!
+//! Every tensor has a place in one of a few buffers ("banks"). A step writes to a bank that it does not read from, so
+//! that its inputs can be bound read-only and no writable binding aliases another; WebGPU forbids both otherwise.
+//! Within a bank, tensors whose lives do not overlap share bytes.
+
+use dikast_core::graph::{DType, Graph, Sizes, Step, TensorId};
+
+/// A tensor's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) bank: usize,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// All activations of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// By tensor index; `None` for inputs and for tensors that no step touches.
+    pub(crate) tensors: Vec<Option<Place>>,
+    /// By step index: memory that a step needs for itself.
+    pub(crate) scratch: Vec<Vec<Place>>,
+    /// Bytes of each bank.
+    pub(crate) banks: Vec<u64>,
+}
+
+/// Row stride of an f32 matrix or of E4M3 codes, in elements: rows start at multiples of four.
+pub(crate) fn stride(columns: usize) -> usize {
+    columns.next_multiple_of(4)
+}
+
+/// Bytes of a tensor with the symbols bound.
+pub(crate) fn tensor_bytes(graph: &Graph, id: TensorId, sizes: &Sizes) -> u64 {
+    let tensor = graph.tensor(id);
+    let rows = tensor.shape.first().map_or(1, |d| d.bind(sizes)) as u64;
+    let columns: usize = tensor.shape.iter().skip(1).map(|d| d.bind(sizes)).product();
+    let bytes = match tensor.dtype {
+        DType::F8E4M3 => rows * stride(columns) as u64,
+        DType::F32 if tensor.shape.len() > 1 => rows * stride(columns) as u64 * 4,
+        DType::F32 | DType::I32 => rows * columns as u64 * 4,
+    };
+    bytes.next_multiple_of(16)
+}
+
+/// Bytes of the scratch memory of a step: the projected inputs of the two directions of an LSTM.
+fn scratch_bytes(graph: &Graph, step: &Step, sizes: &Sizes) -> Vec<u64> {
+    match *step {
+        Step::BiLstm { x, forward, backward, .. } => {
+            let rows = graph.tensor(x).shape[0].bind(sizes) as u64;
+            [forward, backward]
+                .iter()
+                .map(|d| rows * stride(graph.weight(d.input).shape[0]) as u64 * 4)
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Layout {
+    pub(crate) fn new(graph: &Graph, sizes: &Sizes, align: u64) -> Self {
+        let last = graph.last_uses();
+        let mut banks: Vec<Bank> = Vec::new();
+        let mut tensors: Vec<Option<Place>> = vec![None; graph.tensors().len()];
+        let mut scratch = Vec::new();
+        for (now, step) in graph.steps().iter().enumerate() {
+            banks.iter_mut().for_each(|b| b.live.retain(|l| l.last >= now));
+            let read: Vec<usize> =
+                step.reads().iter().filter_map(|id| tensors[id.index()].map(|p| p.bank)).collect();
+            let free = (0..).find(|b| !read.contains(b)).unwrap_or(0);
+            for id in step.outputs() {
+                let bytes = tensor_bytes(graph, id, sizes);
+                let until = last[id.index()].unwrap_or(now);
+                tensors[id.index()] = Some(Bank::place(&mut banks, free, bytes, align, until));
+            }
+            // Scratch is written from what the step reads, then read to write its outputs.
+            let other = (0..).find(|b| *b != free && !read.contains(b)).unwrap_or(0);
+            scratch.push(
+                scratch_bytes(graph, step, sizes)
+                    .into_iter()
+                    .map(|bytes| Bank::place(&mut banks, other, bytes, align, now))
+                    .collect(),
+            );
+        }
+        Self { tensors, scratch, banks: banks.iter().map(|b| b.bytes).collect() }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.banks.iter().sum()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Bank {
+    bytes: u64,
+    /// Sorted by start.
+    live: Vec<Live>,
+}
+
+#[derive(Debug)]
+struct Live {
+    start: u64,
+    end: u64,
+    last: usize,
+}
+
+impl Bank {
+    /// First fit.
+    fn place(banks: &mut Vec<Self>, bank: usize, bytes: u64, align: u64, last: usize) -> Place {
+        while banks.len() <= bank {
+            banks.push(Self::default());
+        }
+        let this = &mut banks[bank];
+        let need = bytes.max(1).next_multiple_of(align);
+        let (mut start, mut slot) = (0, this.live.len());
+        for (i, live) in this.live.iter().enumerate() {
+            if start + need <= live.start {
+                slot = i;
+                break;
+            }
+            start = live.end;
+        }
+        this.live.insert(slot, Live { start, end: start + need, last });
+        this.bytes = this.bytes.max(start + need);
+        Place { bank, offset: start, bytes }
+    }
+}

@@ -1,0 +1,41 @@
+//! The portable GPU backend: the graph's steps as WGSL compute shaders, on Vulkan, Metal and DirectX 12 natively and on
+//! WebGPU in a browser.
+//!
+//! * **Load**: weights go to a few buffers in their stored 8- or 16-bit form; tables marked
+//!   [`HostRows`](dikast_core::graph::Residency::HostRows) stay on the host. What is needed is known, and checked
+//!   against limits, before a byte is uploaded.
+//! * **Plan**: for a bucket of sizes, every dispatch with its pipeline, parameters and bindings. Activations lie in a
+//!   few buffers that all plans share. Pipelines are shared too.
+//! * **Run**: one upload of the inputs, one encoder, one submission, one readback. Only real rows are computed.
+//!
+//! Sums are f32 and so is the residual stream. Where the device has `shader-f16`, products multiply f16 operands where
+//! these are exact or known to fit (see `range.rs`); the f32 path is always there and can be forced.
+//!
+//! **Batch invariance**: a row's sums run in an order that depends on widths and the device alone. All loops of a
+//! product add up k in ascending order with one fused multiply-add each, so the bucket may choose the loop.
+//!
+//! Shaders are in `shaders/`, one file a step; the modules here only choose, place and record.
+
+mod adapter;
+mod backend;
+mod bucket;
+mod device;
+mod format;
+mod inputs;
+mod layout;
+mod lower;
+mod options;
+mod pipelines;
+mod placement;
+mod plan;
+mod range;
+mod recipe;
+mod resident;
+mod shaders;
+mod tiles;
+
+pub use adapter::{AdapterSummary, adapters};
+pub use backend::WgpuBackend;
+pub use options::{ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Precision, ProductChoice};
+pub use plan::WgpuPlan;
+pub use resident::WgpuResident;

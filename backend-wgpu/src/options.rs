@@ -1,0 +1,107 @@
+//! How a device is chosen and limited.
+
+use std::time::Duration;
+
+/// Environment variable that names an adapter: its number in [`crate::adapters`], or a part of its name.
+pub const ADAPTER_VARIABLE: &str = "DIKAST_ADAPTER";
+
+/// Which adapter to use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum AdapterChoice {
+    /// What the platform calls its fastest; software adapters last.
+    #[default]
+    Fastest,
+    /// Number in the order of [`crate::adapters`]. Native only.
+    Index(usize),
+    /// The first whose name contains this, upper and lower case alike. Native only.
+    Name(String),
+}
+
+/// Type in which products multiply; sums and the residual stream are f32 in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// f16 for operands whose values are known to fit, where the device has `shader-f16`.
+    #[default]
+    Auto,
+    /// f32 everywhere.
+    F32,
+}
+
+/// Loop of the matrix products. All give the same bits; forcing one is for tests and measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProductChoice {
+    /// By the number of rows and the device.
+    #[default]
+    Auto,
+    /// The loop for few rows.
+    Skinny,
+    /// A register tile: `threads_m × threads_n` invocations, each of `rows × 8` results, `depth` columns of K at once.
+    Tile {
+        /// Invocations along the rows.
+        threads_m: u32,
+        /// Invocations along the columns.
+        threads_n: u32,
+        /// Rows of an invocation: 4 or 8.
+        rows: u32,
+        /// K per step, a multiple of 4.
+        depth: u32,
+    },
+}
+
+/// Limits lower than what the adapter grants. A value of `None` takes what it grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitOverrides {
+    /// Bytes of one buffer.
+    pub buffer: Option<u64>,
+    /// Bytes of one storage binding; larger weights are split by rows.
+    pub binding: Option<u64>,
+    /// Workgroups in one dimension of a dispatch.
+    pub workgroups: Option<u32>,
+    /// Bytes of workgroup memory.
+    pub workgroup_memory: Option<u32>,
+    /// Invocations of a workgroup.
+    pub invocations: Option<u32>,
+}
+
+/// How a device is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// Which adapter.
+    pub adapter: AdapterChoice,
+    /// Type of the products' operands.
+    pub precision: Precision,
+    /// Limits to stay under.
+    pub limits: LimitOverrides,
+    /// Bytes that weights and activations may take; `None` for no limit of our own (WebGPU does not tell).
+    pub memory: Option<u64>,
+    /// How long the device may take for one batch or one part of an upload before it counts as lost. Native only.
+    pub timeout: Duration,
+    /// Loop of the products.
+    pub product: ProductChoice,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        Self {
+            adapter: AdapterChoice::default(),
+            precision: Precision::default(),
+            limits: LimitOverrides::default(),
+            memory: None,
+            timeout: Duration::from_secs(120),
+            product: ProductChoice::default(),
+        }
+    }
+}
+
+impl DeviceOptions {
+    /// The defaults, with the adapter that [`ADAPTER_VARIABLE`] names, if it is set and not empty.
+    pub fn from_env() -> Self {
+        let adapter = match std::env::var(ADAPTER_VARIABLE) {
+            Ok(value) if !value.is_empty() => {
+                value.parse().map_or(AdapterChoice::Name(value), AdapterChoice::Index)
+            }
+            _ => AdapterChoice::Fastest,
+        };
+        Self { adapter, ..Self::default() }
+    }
+}

@@ -1,0 +1,61 @@
+//! Compiled pipelines, shared by all plans of a device.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::device::Device;
+use crate::recipe::Recipe;
+use crate::shaders::Shader;
+
+type Key = (Shader, Vec<(&'static str, u32)>);
+
+/// Modules by shader, pipelines by shader and constants.
+#[derive(Debug, Default)]
+pub(crate) struct Pipelines {
+    cache: Mutex<Cache>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    modules: HashMap<Shader, wgpu::ShaderModule>,
+    pipelines: HashMap<Key, wgpu::ComputePipeline>,
+}
+
+impl Pipelines {
+    /// The pipeline of a recipe, compiled on first use. Call it inside [`Device::guarded`].
+    pub(crate) fn get(&self, device: &Device, recipe: &Recipe) -> wgpu::ComputePipeline {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let Cache { modules, pipelines } = &mut *cache;
+        let (shader, constants) = (recipe.shader, &recipe.constants);
+        let key = (shader, constants.clone());
+        if let Some(pipeline) = pipelines.get(&key) {
+            return pipeline.clone();
+        }
+        let module = modules.entry(shader).or_insert_with(|| {
+            device.raw.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(shader.entry()),
+                source: wgpu::ShaderSource::Wgsl(shader.source().into()),
+            })
+        });
+        let constants: Vec<(&str, f64)> = constants.iter().map(|&(n, v)| (n, f64::from(v))).collect();
+        let pipeline = device.raw.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(shader.entry()),
+            layout: None,
+            module,
+            entry_point: Some(shader.entry()),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants: &constants,
+                // Every shader writes workgroup memory before it reads it.
+                zero_initialize_workgroup_memory: false,
+            },
+            cache: None,
+        });
+        pipelines.insert(key, pipeline.clone());
+        pipeline
+    }
+
+    /// Pipelines compiled so far.
+    pub(crate) fn len(&self) -> usize {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).pipelines.len()
+    }
+}

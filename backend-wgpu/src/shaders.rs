@@ -1,0 +1,257 @@
+//! The shaders: one WGSL file a step, and the parts that several steps share.
+//!
+//! A module's text is a preamble and then files one after the other; WGSL does not care for their order. The preamble
+//! is at most three lines, and all that ever varies in the text:
+//!
+//! ```wgsl
+//! enable f16;        // where an operand of a product is f16
+//! alias X = f16;     // type in which the left operand of a product is multiplied
+//! alias W = f16;     // type in which the weight is multiplied
+//! ```
+//!
+//! The storage of a weight is chosen by the part that is put beside the step (`format_*.wgsl`: `Word` and `decode`), the
+//! shape of a product by another (`tile.wgsl` or `skinny.wgsl`). Numbers (tile sizes, invocations a workgroup) are
+//! pipeline-overridable constants.
+
+use crate::format::{Element, Format};
+
+/// A step's shader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Shader {
+    Embed(Format),
+    RmsNorm,
+    RmsNormQuantize,
+    Quantize,
+    LayerNorm,
+    L2Normalize,
+    Linear(Product),
+    LinearGated(Product),
+    QuantLinear(Product),
+    QuantLinearGated(Product),
+    Attention,
+    SelectRows,
+    PoolSpans,
+    PoolText,
+    Lstm(Format),
+    Concat,
+    PairProduct,
+    HopfieldMix,
+    Dot,
+    Scale,
+}
+
+/// What varies in a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Product {
+    pub(crate) core: Core,
+    /// Storage of the weight.
+    pub(crate) format: Format,
+    /// Type in which the left operand is multiplied.
+    pub(crate) x: Element,
+    /// Type in which the weight is multiplied.
+    pub(crate) w: Element,
+}
+
+/// The loop of a product. Both give the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Core {
+    /// Register tiles, operands through workgroup memory.
+    Tile,
+    /// Few rows, straight from storage memory.
+    Skinny,
+}
+
+macro_rules! wgsl {
+    ($name:literal) => {
+        include_str!(concat!("../../shaders/", $name, ".wgsl"))
+    };
+}
+
+const COMMON: &str = wgsl!("parts/common");
+const REDUCE: &str = wgsl!("parts/reduce");
+const MASK: &str = wgsl!("parts/mask");
+const ACTIVATION: &str = wgsl!("parts/activation");
+const QUANTIZER: &str = wgsl!("parts/quantizer");
+const E4M3: &str = wgsl!("parts/e4m3");
+
+impl Shader {
+    /// The entry point.
+    pub(crate) fn entry(self) -> &'static str {
+        match self {
+            Self::Embed(_) => "embed",
+            Self::RmsNorm => "rms_norm",
+            Self::RmsNormQuantize => "rms_norm_quantize",
+            Self::Quantize => "quantize",
+            Self::LayerNorm => "layer_norm",
+            Self::L2Normalize => "l2_normalize",
+            Self::Linear(_) | Self::LinearGated(_) | Self::QuantLinear(_) | Self::QuantLinearGated(_) => {
+                "product"
+            }
+            Self::Attention => "attention",
+            Self::SelectRows => "select_rows",
+            Self::PoolSpans => "pool_spans",
+            Self::PoolText => "pool_text",
+            Self::Lstm(_) => "lstm",
+            Self::Concat => "concat",
+            Self::PairProduct => "pair_product",
+            Self::HopfieldMix => "hopfield_mix",
+            Self::Dot => "dot_rows",
+            Self::Scale => "scale",
+        }
+    }
+
+    /// Whether binding 1, the batch's sizes, is there. Attention has its rows from the list of tasks.
+    pub(crate) fn reads_sizes(self) -> bool {
+        self != Self::Attention
+    }
+
+    /// The module's text.
+    pub(crate) fn source(self) -> String {
+        let mut text = String::new();
+        if let Some(product) = self.product() {
+            let Product { x, w, .. } = product;
+            if x == Element::F16 || w == Element::F16 {
+                text.push_str("enable f16;\n");
+            }
+            text.push_str(&format!("alias X = {};\nalias W = {};\n", x.wgsl(), w.wgsl()));
+        }
+        for part in self.parts() {
+            text.push_str(part);
+        }
+        text
+    }
+
+    fn product(self) -> Option<Product> {
+        match self {
+            Self::Linear(p) | Self::LinearGated(p) | Self::QuantLinear(p) | Self::QuantLinearGated(p) => {
+                Some(p)
+            }
+            _ => None,
+        }
+    }
+
+    fn parts(self) -> Vec<&'static str> {
+        let (step, shared): (_, &[&str]) = match self {
+            Self::Embed(_) => (wgsl!("embed"), &[]),
+            Self::RmsNorm => (wgsl!("rms_norm"), &[REDUCE, MASK]),
+            Self::RmsNormQuantize => (wgsl!("rms_norm_quantize"), &[REDUCE, MASK, QUANTIZER]),
+            Self::Quantize => (wgsl!("quantize"), &[QUANTIZER]),
+            Self::LayerNorm => (wgsl!("layer_norm"), &[REDUCE, MASK]),
+            Self::L2Normalize => (wgsl!("l2_normalize"), &[REDUCE, MASK]),
+            Self::Linear(_) => (wgsl!("linear"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
+            Self::LinearGated(_) => (wgsl!("linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
+            Self::QuantLinear(_) => (wgsl!("quant_linear"), &[MASK, wgsl!("parts/x_e4m3")]),
+            Self::QuantLinearGated(_) => {
+                (wgsl!("quant_linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_e4m3")])
+            }
+            Self::Attention => (wgsl!("attention"), &[]),
+            Self::SelectRows => (wgsl!("select_rows"), &[]),
+            Self::PoolSpans => (wgsl!("pool_spans"), &[]),
+            Self::PoolText => (wgsl!("pool_text"), &[]),
+            Self::Lstm(_) => (wgsl!("lstm"), &[]),
+            Self::Concat => (wgsl!("concat"), &[]),
+            Self::PairProduct => (wgsl!("pair_product"), &[]),
+            Self::HopfieldMix => (wgsl!("hopfield_mix"), &[REDUCE, MASK]),
+            Self::Dot => (wgsl!("dot"), &[REDUCE, MASK]),
+            Self::Scale => (wgsl!("scale"), &[]),
+        };
+        let mut parts = shared.to_vec();
+        if self.reads_sizes() {
+            parts.push(COMMON);
+        }
+        if let Some(format) = self.format() {
+            parts.push(match format {
+                Format::E4m3 => wgsl!("parts/format_e4m3"),
+                Format::Bf16 => wgsl!("parts/format_bf16"),
+                Format::F16 => wgsl!("parts/format_f16"),
+                Format::F32 => wgsl!("parts/format_f32"),
+            });
+            if format == Format::E4m3 {
+                parts.push(E4M3);
+            }
+        }
+        if let Some(product) = self.product() {
+            parts.push(match product.core {
+                Core::Tile => wgsl!("parts/tile"),
+                Core::Skinny => wgsl!("parts/skinny"),
+            });
+        }
+        parts.push(step);
+        parts
+    }
+
+    fn format(self) -> Option<Format> {
+        match self {
+            Self::Embed(format) | Self::Lstm(format) => Some(format),
+            _ => self.product().map(|p| p.format),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every module that the backend can ask for.
+    fn all() -> Vec<Shader> {
+        let mut all = vec![
+            Shader::RmsNorm,
+            Shader::RmsNormQuantize,
+            Shader::Quantize,
+            Shader::LayerNorm,
+            Shader::L2Normalize,
+            Shader::Attention,
+            Shader::SelectRows,
+            Shader::PoolSpans,
+            Shader::PoolText,
+            Shader::Concat,
+            Shader::PairProduct,
+            Shader::HopfieldMix,
+            Shader::Dot,
+            Shader::Scale,
+        ];
+        let elements = [Element::F16, Element::F32];
+        for format in [Format::E4m3, Format::Bf16, Format::F16, Format::F32] {
+            all.extend([Shader::Embed(format), Shader::Lstm(format)]);
+            for core in [Core::Tile, Core::Skinny] {
+                for x in elements {
+                    for w in elements {
+                        let product = Product { core, format, x, w };
+                        all.extend(if format == Format::E4m3 {
+                            [Shader::QuantLinear(product), Shader::QuantLinearGated(product)]
+                        } else {
+                            [Shader::Linear(product), Shader::LinearGated(product)]
+                        });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_shader_is_valid() {
+        use naga::valid::{Capabilities, ValidationFlags, Validator};
+        for shader in all() {
+            let source = shader.source();
+            let module = naga::front::wgsl::parse_str(&source)
+                .unwrap_or_else(|e| panic!("{shader:?}: {}", e.emit_to_string(&source)));
+            let f16 = source.starts_with("enable f16;");
+            // `unpack2x16float` is in every WebGPU device.
+            let mut allowed = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+            allowed.set(Capabilities::SHADER_FLOAT16, f16);
+            Validator::new(ValidationFlags::all(), allowed)
+                .validate(&module)
+                .unwrap_or_else(|e| panic!("{shader:?}: {}", e.emit_to_string(&source)));
+            let entry = &module.entry_points[0];
+            assert_eq!(module.entry_points.len(), 1, "{shader:?}");
+            assert_eq!(entry.name, shader.entry(), "{shader:?}");
+            let storage = module
+                .global_variables
+                .iter()
+                .filter(|(_, v)| matches!(v.space, naga::AddressSpace::Storage { .. }))
+                .count();
+            assert!(storage <= 8, "{shader:?} binds {storage} storage buffers; WebGPU grants 8");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Every step on a device against the CPU.
+
+mod attention;
+mod device;
+mod harness;
+mod heads;
+mod products;
+mod quantizer;
+mod rows;

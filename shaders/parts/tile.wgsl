@@ -1,0 +1,128 @@
+// x·Wᵀ for many rows: a workgroup computes a tile of the result, an invocation up to eight rows of eight columns of it.
+// Both operands pass through workgroup memory, k-major.
+//
+// Every element is one chain of fused multiply-adds over k in ascending order, from zero. skinny.wgsl does the same, so
+// a row has the same bits whichever of the two runs and whatever the tile sizes are.
+//
+// From the step: params.{rows, k, columns, first, out_stride}, HALVES, x4, w4, finish, out.
+override THREADS_M: u32 = 8u;
+override THREADS_N: u32 = 8u;
+override ROWS: u32 = 8u; // rows an invocation: 4 or 8
+override DEPTH4: u32 = 4u; // groups of four k a tile
+// Groups of four rows and of four columns a tile.
+override TILE_M4: u32 = THREADS_M * ROWS / 4u;
+override TILE_N4: u32 = THREADS_N * 2u;
+
+alias Out = vec4<f32>;
+
+var<workgroup> tile_x: array<vec4<X>, DEPTH4 * 4u * TILE_M4>;
+var<workgroup> tile_w: array<vec4<W>, DEPTH4 * 4u * TILE_N4>;
+
+@compute @workgroup_size(THREADS_N, THREADS_M)
+fn product(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let rows = bound(params.rows);
+    let groups_k = (params.k + 3u) / 4u;
+    let first_row = group.y * TILE_M4 * 4u;
+    // With two halves a tile is half as many columns of both.
+    let half_n4 = TILE_N4 / HALVES;
+    let first_column = group.x * half_n4 * 4u;
+    let tx = lane % THREADS_N;
+    let ty = lane / THREADS_N;
+
+    // Row r: acc[2r] holds its first four columns, acc[2r+1] the other four.
+    var acc: array<vec4<f32>, 16>;
+    for (var k0 = 0u; k0 < groups_k; k0 += DEPTH4) {
+        workgroupBarrier();
+        for (var i = lane; i < DEPTH4 * TILE_M4; i += THREADS_M * THREADS_N) {
+            let k4 = i % DEPTH4;
+            let m4 = i / DEPTH4;
+            let row = first_row + 4u * m4;
+            let a = x4(min(row, rows - 1u), k0 + k4);
+            let b = x4(min(row + 1u, rows - 1u), k0 + k4);
+            let c = x4(min(row + 2u, rows - 1u), k0 + k4);
+            let d = x4(min(row + 3u, rows - 1u), k0 + k4);
+            let at = 4u * k4 * TILE_M4 + m4;
+            tile_x[at] = vec4<X>(a.x, b.x, c.x, d.x);
+            tile_x[at + TILE_M4] = vec4<X>(a.y, b.y, c.y, d.y);
+            tile_x[at + 2u * TILE_M4] = vec4<X>(a.z, b.z, c.z, d.z);
+            tile_x[at + 3u * TILE_M4] = vec4<X>(a.w, b.w, c.w, d.w);
+        }
+        for (var i = lane; i < DEPTH4 * TILE_N4; i += THREADS_M * THREADS_N) {
+            let k4 = i % DEPTH4;
+            let n4 = i / DEPTH4;
+            let half = n4 / half_n4;
+            let column = first_column + 4u * (n4 % half_n4);
+            // Beyond the end of k, x is zero and any weight will do.
+            let k = min(k0 + k4, groups_k - 1u);
+            let last = params.columns - 1u;
+            let a = w4(half, min(column, last), k);
+            let b = w4(half, min(column + 1u, last), k);
+            let c = w4(half, min(column + 2u, last), k);
+            let d = w4(half, min(column + 3u, last), k);
+            let at = 4u * k4 * TILE_N4 + n4;
+            tile_w[at] = vec4<W>(a.x, b.x, c.x, d.x);
+            tile_w[at + TILE_N4] = vec4<W>(a.y, b.y, c.y, d.y);
+            tile_w[at + 2u * TILE_N4] = vec4<W>(a.z, b.z, c.z, d.z);
+            tile_w[at + 3u * TILE_N4] = vec4<W>(a.w, b.w, c.w, d.w);
+        }
+        workgroupBarrier();
+        for (var k = 0u; k < 4u * DEPTH4; k++) {
+            let low = vec4<f32>(tile_w[k * TILE_N4 + tx]);
+            let high = vec4<f32>(tile_w[k * TILE_N4 + TILE_N4 / 2u + tx]);
+            let top = vec4<f32>(tile_x[k * TILE_M4 + ty]);
+            acc[0] = fma(vec4<f32>(top.x), low, acc[0]);
+            acc[1] = fma(vec4<f32>(top.x), high, acc[1]);
+            acc[2] = fma(vec4<f32>(top.y), low, acc[2]);
+            acc[3] = fma(vec4<f32>(top.y), high, acc[3]);
+            acc[4] = fma(vec4<f32>(top.z), low, acc[4]);
+            acc[5] = fma(vec4<f32>(top.z), high, acc[5]);
+            acc[6] = fma(vec4<f32>(top.w), low, acc[6]);
+            acc[7] = fma(vec4<f32>(top.w), high, acc[7]);
+            if (ROWS > 4u) {
+                let bottom = vec4<f32>(tile_x[k * TILE_M4 + THREADS_M + ty]);
+                acc[8] = fma(vec4<f32>(bottom.x), low, acc[8]);
+                acc[9] = fma(vec4<f32>(bottom.x), high, acc[9]);
+                acc[10] = fma(vec4<f32>(bottom.y), low, acc[10]);
+                acc[11] = fma(vec4<f32>(bottom.y), high, acc[11]);
+                acc[12] = fma(vec4<f32>(bottom.z), low, acc[12]);
+                acc[13] = fma(vec4<f32>(bottom.z), high, acc[13]);
+                acc[14] = fma(vec4<f32>(bottom.w), low, acc[14]);
+                acc[15] = fma(vec4<f32>(bottom.w), high, acc[15]);
+            }
+        }
+    }
+
+    let row = first_row + 4u * ty;
+    let column = first_column + 4u * tx;
+    store(rows, row, column, acc[0], acc[1]);
+    store(rows, row + 1u, column, acc[2], acc[3]);
+    store(rows, row + 2u, column, acc[4], acc[5]);
+    store(rows, row + 3u, column, acc[6], acc[7]);
+    if (ROWS > 4u) {
+        let below = row + 4u * THREADS_M;
+        store(rows, below, column, acc[8], acc[9]);
+        store(rows, below + 1u, column, acc[10], acc[11]);
+        store(rows, below + 2u, column, acc[12], acc[13]);
+        store(rows, below + 3u, column, acc[14], acc[15]);
+    }
+}
+
+// Both groups of four columns of a row; one group where they are the halves of a gate. The last group may reach into
+// the row's padding.
+fn store(rows: u32, row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
+    if (row >= rows) {
+        return;
+    }
+    if (column < params.columns) {
+        let n4 = (params.first + column) / 4u;
+        out[row * params.out_stride + n4] = finish(row, n4, low, high);
+    }
+    let other = column + 2u * TILE_N4;
+    if (HALVES == 1u && other < params.columns) {
+        let n4 = (params.first + other) / 4u;
+        out[row * params.out_stride + n4] = finish(row, n4, high, high);
+    }
+}

@@ -1,0 +1,35 @@
+// QuantLinearGated: the gate of LinearGated over the product of QuantLinear.
+// With tile.wgsl or skinny.wgsl, x_e4m3.wgsl and format_e4m3.wgsl.
+struct Params {
+    rows: u32,
+    k: u32,
+    columns: u32,
+    first: u32,
+    x_stride: u32,
+    w_stride: u32,
+    out_stride: u32,
+    activation: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read> scales: array<f32>;
+@group(0) @binding(4) var<storage, read> gate: array<Word>;
+@group(0) @binding(5) var<storage, read> up: array<Word>;
+@group(0) @binding(6) var<storage, read> gate_scales: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read> up_scales: array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> out: array<Out>;
+
+const HALVES: u32 = 2u;
+
+fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
+    let at = column * params.w_stride + k4;
+    if (half == 0u) {
+        return vec4<W>(decode(gate[at]));
+    }
+    return vec4<W>(decode(up[at]));
+}
+
+fn finish(row: u32, n4: u32, g: vec4<f32>, u: vec4<f32>) -> vec4<f32> {
+    let scale = scales[row];
+    return activate(params.activation, (g * scale) * gate_scales[n4]) * ((u * scale) * up_scales[n4]);
+}
