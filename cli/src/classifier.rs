@@ -8,6 +8,7 @@ use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::ClassifyRequest;
 use dikast_core::{Error, Result};
+use dikast_cuda::{CudaBackend, CudaOptions};
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
 
 /// Something that answers classification requests.
@@ -57,18 +58,20 @@ pub(crate) fn on_backend<W: OnBackend>(
     work: W,
 ) -> crate::exit::Result<W::Output> {
     let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
+    let small = model.weights().total_bytes() < WORTH_A_DEVICE;
     match choice {
         BackendChoice::Cpu => work.run(model, open_cpu),
-        BackendChoice::Auto if model.weights().total_bytes() < WORTH_A_DEVICE || !has_device() => {
-            work.run(model, open_cpu)
-        }
-        BackendChoice::Auto | BackendChoice::Wgpu => work.run(model, open_device),
-        BackendChoice::Cuda => Err(Error::Unsupported {
-            device: "this build of dikast".to_owned(),
-            need: "the cuda backend; use --backend auto, cpu or wgpu".to_owned(),
-        }
-        .into()),
+        BackendChoice::Auto if small => work.run(model, open_cpu),
+        BackendChoice::Auto if dikast_cuda::driver().is_ok() => work.run(model, open_cuda),
+        BackendChoice::Auto if has_device() => work.run(model, open_device),
+        BackendChoice::Auto => work.run(model, open_cpu),
+        BackendChoice::Wgpu => work.run(model, open_device),
+        BackendChoice::Cuda => work.run(model, open_cuda),
     }
+}
+
+fn open_cuda() -> Result<CudaBackend> {
+    CudaBackend::open(CudaOptions::default())
 }
 
 fn open_cpu() -> Result<CpuBackend> {

@@ -19,7 +19,7 @@ fn facts_of_the_built_in_model() {
     assert_eq!(facts["dtypes"][0]["dtype"], "BF16");
     assert_eq!(facts["parameters"].as_u64().unwrap() * 2, sum);
     assert!(facts["memory"][0]["activations"].as_u64().unwrap() > 1 << 20);
-    assert_eq!(facts["memory"][2]["built_in"], false);
+    assert_eq!(facts["memory"][2]["backend"], "cuda");
     assert_eq!(facts["digest"].as_str().unwrap().len(), 64);
     assert!(facts.get("graph").is_none());
 }

@@ -8,6 +8,7 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::Sizes;
 use dikast_core::models::gliclass::{GliClass, GliClassConfig, Part, part_of, part_sizes};
 use dikast_core::tokens::Tokenizer;
+use dikast_cuda::{CudaBackend, CudaOptions};
 use dikast_synth::Provenance;
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
 use serde::Serialize;
@@ -99,10 +100,9 @@ pub(super) struct PartFacts {
 #[derive(Debug, Serialize)]
 pub(super) struct Memory {
     pub(super) backend: &'static str,
-    /// Whether this build contains the backend; there are numbers if it does and finds its device.
-    pub(super) built_in: bool,
     pub(super) tokens: usize,
     #[serde(flatten)]
+    /// `None` where the device is not found.
     pub(super) need: Option<Need>,
 }
 
@@ -235,10 +235,12 @@ fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
     let cpu = need(&CpuBackend::new(), model, &sizes)?;
     let device = pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env())).ok();
     let wgpu = device.map(|device| need(&device, model, &device.bucket(&sizes))).transpose()?;
+    let cuda = CudaBackend::open(CudaOptions::default()).ok();
+    let cuda = cuda.map(|device| need(&device, model, &device.bucket(&sizes))).transpose()?;
     Ok(vec![
-        Memory { backend: "cpu", built_in: true, tokens, need: Some(cpu) },
-        Memory { backend: "wgpu", built_in: true, tokens, need: wgpu },
-        Memory { backend: "cuda", built_in: false, tokens, need: None },
+        Memory { backend: "cpu", tokens, need: Some(cpu) },
+        Memory { backend: "wgpu", tokens, need: wgpu },
+        Memory { backend: "cuda", tokens, need: cuda },
     ])
 }
 

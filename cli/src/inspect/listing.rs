@@ -94,8 +94,7 @@ fn memory(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     heading(out, "Memory of one forward pass")?;
     for memory in &facts.memory {
         match &memory.need {
-            None if memory.built_in => fact(out, memory.backend, "no device found")?,
-            None => fact(out, memory.backend, "not built in")?,
+            None => fact(out, memory.backend, "no device found")?,
             Some(need) => {
                 let total = need.weights + need.host_tables + need.activations;
                 let line = format!(
