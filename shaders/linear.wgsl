@@ -21,8 +21,8 @@ struct Params {
 
 const HALVES: u32 = 1u;
 
-fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
-    return vec4<W>(decode(weight[column * params.w_stride + k4]));
+fn word(half: u32, column: u32, at: u32) -> Word {
+    return weight[column * params.w_stride + at];
 }
 
 fn finish(row: u32, n4: u32, sum: vec4<f32>, unused: vec4<f32>) -> vec4<f32> {

@@ -36,6 +36,8 @@ mod tiles;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use backend::{StepTime, WgpuBackend};
-pub use options::{ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Precision, ProductChoice};
+pub use options::{
+    ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Matrices, Precision, ProductChoice,
+};
 pub use plan::WgpuPlan;
 pub use resident::WgpuResident;

@@ -1,6 +1,7 @@
 //! Which loop a product runs in, and with what tile.
 //!
-//! The choice may depend on the number of rows of the bucket, because no choice changes a bit of the result.
+//! The choice between the tile and the skinny loop, and all sizes, may depend on the number of rows of the bucket, because
+//! they change no bit of the result. Cooperative matrices do, so whether a product has them depends on its weight alone.
 
 use dikast_core::graph::Dim;
 
@@ -15,6 +16,10 @@ const SKINNY_ROWS: usize = 8;
 const SKINNY_BLOCK: u32 = 4;
 /// Invocations of a workgroup of that loop.
 const SKINNY_LANES: u32 = 64;
+/// Rows and columns of a subgroup with cooperative matrices.
+const COOPERATIVE_TILE: u32 = 32;
+/// Depth of its tile: sums are a multiple of this long.
+const COOPERATIVE_DEPTH: usize = 64;
 /// Columns of one invocation of a tile.
 const TILE_COLUMNS: u32 = 8;
 
@@ -26,6 +31,8 @@ pub(crate) struct TileLimits {
     pub(crate) choice: ProductChoice,
     /// A processor: large tiles gain nothing.
     pub(crate) software: bool,
+    /// Whether the device multiplies 16×16 matrices of f16.
+    pub(crate) cooperative: bool,
 }
 
 /// The shape of one product.
@@ -38,6 +45,8 @@ pub(crate) struct Shape {
     pub(crate) columns: u32,
     /// 2 for a gate: twice as many columns are computed.
     pub(crate) halves: u32,
+    /// Length of the sums, where both operands are E4M3 codes.
+    pub(crate) codes: Option<usize>,
     pub(crate) x: Element,
     pub(crate) w: Element,
 }
@@ -60,6 +69,9 @@ struct Tile {
 
 impl TileLimits {
     pub(crate) fn choose(&self, shape: Shape) -> Chosen {
+        if self.is_cooperative(shape) {
+            return self.cooperative(shape);
+        }
         match self.choice {
             ProductChoice::Skinny => skinny(shape),
             ProductChoice::Tile { threads_m, threads_n, rows, depth } => {
@@ -71,13 +83,48 @@ impl TileLimits {
                 };
                 self.tile(shape, tile)
             }
-            ProductChoice::Auto if shape.capacity <= SKINNY_ROWS => skinny(shape),
-            ProductChoice::Auto => {
-                // Fewer rows an invocation where that would leave most of a tile empty.
-                let rows = if shape.capacity <= 32 { 4 } else { 8 };
-                let threads = if !self.software && shape.capacity >= 512 { 16 } else { 8 };
-                self.tile(shape, Tile { threads_m: threads, threads_n: threads, rows, depth4: 8 })
+            ProductChoice::Auto | ProductChoice::Cooperative { .. } if shape.capacity <= SKINNY_ROWS => {
+                skinny(shape)
             }
+            ProductChoice::Auto | ProductChoice::Cooperative { .. } => {
+                // Fewer rows an invocation where that would leave most of a tile empty.
+                let (threads_m, threads_n, rows) = match shape.capacity {
+                    0..=32 => (8, 8, 4),
+                    _ if self.software => (8, 8, 8),
+                    // A GPU hides latency with many invocations: smaller tiles than the operands alone would want.
+                    33..=512 => (16, 8, 4),
+                    _ => (8, 16, 8),
+                };
+                self.tile(shape, Tile { threads_m, threads_n, rows, depth4: 8 })
+            }
+        }
+    }
+
+    /// Depends on the weight and the device alone, not on the rows: the bits of this loop are its own.
+    fn is_cooperative(&self, shape: Shape) -> bool {
+        let chosen = matches!(self.choice, ProductChoice::Auto | ProductChoice::Cooperative { .. });
+        self.cooperative
+            && chosen
+            && shape.codes.is_some_and(|k| k > 0 && k.is_multiple_of(COOPERATIVE_DEPTH))
+    }
+
+    fn cooperative(&self, shape: Shape) -> Chosen {
+        let (m, n) = match self.choice {
+            ProductChoice::Cooperative { m, n } => (subgroups(m), subgroups(n)),
+            _ if shape.capacity <= 32 => (1, 2),
+            _ if shape.capacity <= 192 => (1, 2),
+            _ if shape.capacity <= 512 => (2, 2),
+            _ => (4, 2),
+        };
+        let columns = COOPERATIVE_TILE * n / shape.halves;
+        Chosen {
+            core: Core::Cooperative,
+            constants: vec![("SUBGROUPS_M", m), ("SUBGROUPS_N", n)],
+            grid: Grid::Blocks {
+                x: shape.columns.div_ceil(columns),
+                rows: shape.rows,
+                per: COOPERATIVE_TILE * m,
+            },
         }
     }
 
@@ -113,6 +160,15 @@ impl Tile {
         let depth = 4 * self.depth4;
         depth
             * (self.threads_m * self.rows * shape.x.bytes() + self.threads_n * TILE_COLUMNS * shape.w.bytes())
+    }
+}
+
+/// What `coop.wgsl` takes: 1, 2 or 4.
+fn subgroups(n: u32) -> u32 {
+    match n {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        _ => 4,
     }
 }
 

@@ -4,7 +4,7 @@
 // Every element is one chain of fused multiply-adds over k in ascending order, from zero. skinny.wgsl does the same, so
 // a row has the same bits whichever of the two runs and whatever the tile sizes are.
 //
-// From the step: params.{rows, k, columns, first, out_stride}, HALVES, x4, w4, finish, out.
+// From the step: params.{rows, k, columns, first, out_stride}, HALVES, x4, word, decode, finish, out.
 override THREADS_M: u32 = 8u;
 override THREADS_N: u32 = 8u;
 override ROWS: u32 = 8u; // rows an invocation: 4 or 8
@@ -12,6 +12,10 @@ override DEPTH4: u32 = 4u; // groups of four k a tile
 // Groups of four rows and of four columns a tile.
 override TILE_M4: u32 = THREADS_M * ROWS / 4u;
 override TILE_N4: u32 = THREADS_N * 2u;
+
+// Turns of all invocations that fill a tile: known numbers, so that a driver can unroll them.
+override TURNS_M: u32 = (DEPTH4 * TILE_M4 + THREADS_M * THREADS_N - 1u) / (THREADS_M * THREADS_N);
+override TURNS_N: u32 = (DEPTH4 * TILE_N4 + THREADS_M * THREADS_N - 1u) / (THREADS_M * THREADS_N);
 
 alias Out = vec4<f32>;
 
@@ -36,7 +40,11 @@ fn product(
     var acc: array<vec4<f32>, 16>;
     for (var k0 = 0u; k0 < groups_k; k0 += DEPTH4) {
         workgroupBarrier();
-        for (var i = lane; i < DEPTH4 * TILE_M4; i += THREADS_M * THREADS_N) {
+        for (var turn = 0u; turn < TURNS_M; turn++) {
+            let i = lane + turn * THREADS_M * THREADS_N;
+            if (i >= DEPTH4 * TILE_M4) {
+                break;
+            }
             let k4 = i % DEPTH4;
             let m4 = i / DEPTH4;
             let row = first_row + 4u * m4;
@@ -50,7 +58,11 @@ fn product(
             tile_x[at + 2u * TILE_M4] = vec4<X>(a.z, b.z, c.z, d.z);
             tile_x[at + 3u * TILE_M4] = vec4<X>(a.w, b.w, c.w, d.w);
         }
-        for (var i = lane; i < DEPTH4 * TILE_N4; i += THREADS_M * THREADS_N) {
+        for (var turn = 0u; turn < TURNS_N; turn++) {
+            let i = lane + turn * THREADS_M * THREADS_N;
+            if (i >= DEPTH4 * TILE_N4) {
+                break;
+            }
             let k4 = i % DEPTH4;
             let n4 = i / DEPTH4;
             let half = n4 / half_n4;
@@ -125,4 +137,9 @@ fn store(rows: u32, row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
         let n4 = (params.first + other) / 4u;
         out[row * params.out_stride + n4] = finish(row, n4, high, high);
     }
+}
+
+// Four elements of a column of the weight, as they are multiplied.
+fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
+    return vec4<W>(round_w(decode(word(half, column, k4))));
 }

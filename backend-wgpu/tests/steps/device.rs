@@ -86,7 +86,7 @@ fn rows_have_the_same_bits_in_any_batch_bucket_and_loop() {
     }
 }
 
-fn roomy(sizes: &Sizes) -> Sizes {
+pub(crate) fn roomy(sizes: &Sizes) -> Sizes {
     Sizes {
         tokens: sizes.tokens * 3 + 700,
         sequences: sizes.sequences + 5,
@@ -96,7 +96,7 @@ fn roomy(sizes: &Sizes) -> Sizes {
 }
 
 /// Every tapped tensor's rows of each sequence.
-fn split(ready: &Ready, packing: &Packing, which: &[usize], taps: &Taps) -> Vec<Vec<Vec<u32>>> {
+pub(crate) fn split(ready: &Ready, packing: &Packing, which: &[usize], taps: &Taps) -> Vec<Vec<Vec<u32>>> {
     let graph = &ready.graph;
     let mut out = vec![Vec::new(); which.len()];
     for id in graph.steps().iter().flat_map(|s| s.outputs()) {
