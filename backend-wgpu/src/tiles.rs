@@ -19,7 +19,9 @@ const SKINNY_LANES: u32 = 64;
 /// Rows and columns of a subgroup with cooperative matrices.
 const COOPERATIVE_TILE: u32 = 32;
 /// Depth of its tile: sums are a multiple of this long.
-const COOPERATIVE_DEPTH: usize = 64;
+const COOPERATIVE_DEPTH: usize = 128;
+/// Chains of a sum in the portable loops.
+const QUARTERS: u32 = 4;
 /// Columns of one invocation of a tile.
 const TILE_COLUMNS: u32 = 8;
 
@@ -88,14 +90,10 @@ impl TileLimits {
             }
             ProductChoice::Auto | ProductChoice::Cooperative { .. } => {
                 // Fewer rows an invocation where that would leave most of a tile empty.
-                let (threads_m, threads_n, rows) = match shape.capacity {
-                    0..=32 => (8, 8, 4),
-                    _ if self.software => (8, 8, 8),
-                    // A GPU hides latency with many invocations: smaller tiles than the operands alone would want.
-                    33..=512 => (16, 8, 4),
-                    _ => (8, 16, 8),
-                };
-                self.tile(shape, Tile { threads_m, threads_n, rows, depth4: 8 })
+                // Small tiles where there are few: a GPU hides latency with many invocations.
+                let few = if self.software { 32 } else { 384 };
+                let rows = if shape.capacity <= few { 4 } else { 8 };
+                self.tile(shape, Tile { threads_m: 8, threads_n: 8, rows, depth4: 4 })
             }
         }
     }
@@ -111,11 +109,11 @@ impl TileLimits {
     fn cooperative(&self, shape: Shape) -> Chosen {
         let (m, n) = match self.choice {
             ProductChoice::Cooperative { m, n } => (subgroups(m), subgroups(n)),
-            _ if shape.capacity <= 32 => (1, 2),
-            _ if shape.capacity <= 192 => (1, 2),
-            _ if shape.capacity <= 512 => (2, 2),
-            _ => (4, 2),
+            _ => (1, 2),
         };
+        // Forced tiles may be too large.
+        let fits = |m, n| cooperative_bytes(m, n) <= self.workgroup_memory && 64 * m * n <= self.invocations;
+        let (m, n) = if fits(m, n) { (m, n) } else { (1, 1) };
         let columns = COOPERATIVE_TILE * n / shape.halves;
         Chosen {
             core: Core::Cooperative,
@@ -130,7 +128,7 @@ impl TileLimits {
 
     /// A tile made small enough for the device.
     fn tile(&self, shape: Shape, mut tile: Tile) -> Chosen {
-        while tile.threads_m * tile.threads_n > self.invocations && tile.threads_n > 1 {
+        while QUARTERS * tile.threads_m * tile.threads_n > self.invocations && tile.threads_n > 1 {
             if tile.threads_m > 1 {
                 tile.threads_m /= 2;
             }
@@ -158,8 +156,11 @@ impl Tile {
     /// Workgroup memory.
     fn bytes(self, shape: Shape) -> u32 {
         let depth = 4 * self.depth4;
-        depth
+        // The tiles of all quarters, and three results of each invocation of one.
+        QUARTERS
+            * depth
             * (self.threads_m * self.rows * shape.x.bytes() + self.threads_n * TILE_COLUMNS * shape.w.bytes())
+            + (QUARTERS - 1) * 16 * self.threads_m * self.threads_n
     }
 }
 
@@ -170,6 +171,11 @@ fn subgroups(n: u32) -> u32 {
         2 | 3 => 2,
         _ => 4,
     }
+}
+
+/// Workgroup memory of a cooperative product: `coop.wgsl` has the same numbers.
+fn cooperative_bytes(m: u32, n: u32) -> u32 {
+    COOPERATIVE_TILE * (m + n) * 34 * 8 + 32 * 9 * m * n * 16
 }
 
 fn skinny(shape: Shape) -> Chosen {

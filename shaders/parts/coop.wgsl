@@ -1,33 +1,34 @@
-// x·Wᵀ by cooperative matrices, both operands E4M3 codes: a subgroup of 32 computes 32 rows of 32 columns, a workgroup
-// SUBGROUPS_M × SUBGROUPS_N of these. Codes pass through workgroup memory as f16, and the next ones are on their way
+// x·Wᵀ by cooperative matrices, both operands E4M3 codes: a subgroup of 32 computes 32 rows of 32 columns over half of
+// k, a workgroup SUBGROUPS_M × SUBGROUPS_N of these tiles in twice as many subgroups. Codes pass through workgroup memory as f16, and the next ones are on their way
 // while a tile is multiplied.
 //
 // A code becomes an f16 by two shifts, which is its value times 2^-8, zero and denormals included; a factor in f32 brings
 // that back, so that no f16 is a denormal. Four codes 0 1 2 3 are kept in the order 0 2 1 3, in both operands alike.
 //
-// Every element is one chain of 16×16 products over k in ascending order, whatever the tile is: a row has the same bits in
+// Every element is the sum of two chains of 16×16 products, one over the first and one over the second 64 of every 128 k,
+// each in ascending order, whatever the tile is: a row has the same bits in
 // any batch and bucket. They are not the bits of tile.wgsl, so a product runs in this loop for every number of rows or
 // for none.
 //
 // From the step: params.{rows, k, columns, first, x_stride, out_stride}, HALVES, codes, word, finish, out. Strides of x and
-// of the weight are in groups of sixteen codes. k is a multiple of 64.
-override SUBGROUPS_M: u32 = 2u; // 1, 2 or 4
+// of the weight are in groups of sixteen codes. k is a multiple of 128.
+override SUBGROUPS_M: u32 = 1u; // 1, 2 or 4
 override SUBGROUPS_N: u32 = 2u; // 1, 2 or 4
-override LANES: u32 = 32u * SUBGROUPS_M * SUBGROUPS_N;
-override SUBGROUPS: u32 = SUBGROUPS_M * SUBGROUPS_N;
-// Rows that the invocations fetch at once, four to a row.
-override SLOTS: u32 = LANES / 4u;
+override SUBGROUPS: u32 = SUBGROUPS_M * SUBGROUPS_N; // of each half
+override LANES: u32 = 64u * SUBGROUPS;
+// Rows that the invocations fetch at once, eight to a row.
+override SLOTS: u32 = LANES / 8u;
 
 alias Out = vec4<f32>;
 
-// 64 codes a row and 8 of padding against bank conflicts, in groups of four.
-const ROW: u32 = 18u;
+// 128 codes a row and 8 of padding against bank conflicts, in groups of four.
+const ROW: u32 = 34u;
 // 16 rows of 32 results, padded, in groups of four.
 const RESULT_ROW: u32 = 9u;
 
 var<workgroup> tile_x: array<vec4<f16>, 32u * SUBGROUPS_M * ROW>;
 var<workgroup> tile_w: array<vec4<f16>, 32u * SUBGROUPS_N * ROW>;
-var<workgroup> results: array<vec4<f32>, 16u * RESULT_ROW * SUBGROUPS>;
+var<workgroup> results: array<vec4<f32>, 32u * RESULT_ROW * SUBGROUPS>;
 
 @compute @workgroup_size(LANES)
 fn product(
@@ -36,17 +37,19 @@ fn product(
 ) {
     let rows = bound(params.rows);
     let subgroup = lane / 32u;
-    let sm = subgroup / SUBGROUPS_N;
-    let sn = subgroup % SUBGROUPS_N;
+    let half_k = subgroup / SUBGROUPS;
+    let tile = subgroup % SUBGROUPS;
+    let sm = tile / SUBGROUPS_N;
+    let sn = tile % SUBGROUPS_N;
     let first_row = group.y * 32u * SUBGROUPS_M;
     // With two halves, 16 columns of the gate and the same 16 of the other are neighbours in a tile.
     let half_width = 32u / HALVES;
     let first_column = group.x * half_width * SUBGROUPS_N;
 
-    // The rows of x and of the weight that this invocation fetches: a quarter of a tile's depth of each.
-    let slot = lane / 4u;
+    // The rows of x and of the weight that this invocation fetches: an eighth of a tile's depth of each.
+    let slot = lane / 8u;
     var source: Sources;
-    source.part = lane % 4u;
+    source.part = lane % 8u;
     for (var i = 0u; i < 4u; i++) {
         let n = slot + i * SLOTS;
         source.x[i] = min(first_row + n, rows - 1u) * params.x_stride;
@@ -58,7 +61,7 @@ fn product(
     var c01 = coop_mat16x16<f32, C>();
     var c10 = coop_mat16x16<f32, C>();
     var c11 = coop_mat16x16<f32, C>();
-    let steps = params.k / 64u;
+    let steps = params.k / 128u;
     let place = slot * ROW + source.part * 4u;
     let stride = ROW;
     var next = fetch(source, 0u);
@@ -67,11 +70,11 @@ fn product(
         put(place, next);
         workgroupBarrier();
         // The last time, what is fetched is not used.
-        next = fetch(source, 4u * min(step, steps - 1u));
+        next = fetch(source, 8u * min(step, steps - 1u));
         for (var d = 0u; d < 16u; d += 4u) {
-            let xa = sm * 32u * ROW + d;
+            let xa = sm * 32u * ROW + half_k * 16u + d;
             let xb = xa + 16u * ROW;
-            let wa = sn * 32u * ROW + d;
+            let wa = sn * 32u * ROW + half_k * 16u + d;
             let wb = wa + 16u * ROW;
             let a0 = coopLoadT<coop_mat16x16<f16, A>>(&tile_x[xa], stride);
             let a1 = coopLoadT<coop_mat16x16<f16, A>>(&tile_x[xb], stride);
@@ -92,12 +95,14 @@ fn product(
     coopStoreT(c00, &results[left], result_stride);
     coopStoreT(c01, &results[right], result_stride);
     workgroupBarrier();
-    store(rows, row, column, left, lane % 32u);
+    let both = tile * 16u * RESULT_ROW;
+    let worker = lane % 32u + 32u * half_k;
+    store(rows, row, column, both, worker);
     workgroupBarrier();
     coopStoreT(c10, &results[left], result_stride);
     coopStoreT(c11, &results[right], result_stride);
     workgroupBarrier();
-    store(rows, row + 16u, column, left, lane % 32u);
+    store(rows, row + 16u, column, both, worker);
 }
 
 // Where an invocation fetches: the first group of up to four rows of x, up to four columns of up to two halves, and its
@@ -184,17 +189,18 @@ fn halves(word: u32) -> vec4<f16> {
     return vec4<f16>(vec4<f32>(unpack2x16float(even), unpack2x16float(odd)) * 256.0);
 }
 
-// 16 rows of a subgroup's 32 columns, or of 16 columns of both halves.
+// 16 rows of a tile's 32 columns, or of 16 columns of both halves of a gate, by the 64 invocations of the tile.
 fn store(rows: u32, row: u32, column: u32, at: u32, lane: u32) {
     let groups = 8u / HALVES;
-    for (var i = lane; i < 16u * groups; i += 32u) {
+    for (var i = lane; i < 16u * groups; i += 64u) {
         let r = row + i / groups;
         let n = column + 4u * (i % groups);
         if (r < rows && n < params.columns) {
             let n4 = (params.first + n) / 4u;
             let source = at + (i / groups) * RESULT_ROW + i % groups;
-            let low = results[source];
-            let high = results[source + 8u - groups];
+            let other = source + 16u * RESULT_ROW * SUBGROUPS;
+            let low = results[source] + results[other];
+            let high = results[source + 8u - groups] + results[other + 8u - groups];
             out[r * params.out_stride + n4] = finish(r, n4, low, high);
         }
     }

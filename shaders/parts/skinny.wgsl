@@ -1,6 +1,6 @@
 // x·Wᵀ for few rows: an invocation computes one column of up to four rows, straight from storage memory.
 //
-// The sum of an element is the chain of tile.wgsl: the same bits.
+// The sum of an element is that of tile.wgsl, four chains: the same bits.
 override LANES: u32 = 64u;
 
 alias Out = f32;
@@ -21,32 +21,41 @@ fn product(
     let row3 = min(row + 3u, rows - 1u);
     let groups_k = (params.k + 3u) / 4u;
 
-    // The four rows' sums.
-    var low: vec4<f32>;
-    var high: vec4<f32>;
-    // Four groups at once, so that their loads are under way together. The last ones may repeat the last group; their
-    // x is zero.
-    for (var k = 0u; k < groups_k; k += 4u) {
-        let x0 = columns_of(row, row1, row2, row3, k);
-        let x1 = columns_of(row, row1, row2, row3, k + 1u);
-        let x2 = columns_of(row, row1, row2, row3, k + 2u);
-        let x3 = columns_of(row, row1, row2, row3, k + 3u);
-        let k1 = min(k + 1u, groups_k - 1u);
-        let k2 = min(k + 2u, groups_k - 1u);
-        let k3 = min(k + 3u, groups_k - 1u);
-        let v0 = vec4<f32>(w4(0u, column, k));
-        let v1 = vec4<f32>(w4(0u, column, k1));
-        let v2 = vec4<f32>(w4(0u, column, k2));
-        let v3 = vec4<f32>(w4(0u, column, k3));
-        low = add(x3, v3, add(x2, v2, add(x1, v1, add(x0, v0, low))));
+    // The four rows' sums of the four quarters of k.
+    let quarter_k = (groups_k + 3u) / 4u;
+    var low0: vec4<f32>;
+    var low1: vec4<f32>;
+    var low2: vec4<f32>;
+    var low3: vec4<f32>;
+    var high0: vec4<f32>;
+    var high1: vec4<f32>;
+    var high2: vec4<f32>;
+    var high3: vec4<f32>;
+    for (var k = 0u; k < quarter_k; k++) {
+        // Beyond the end of k, x is zero and any weight will do.
+        let at = vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u) * quarter_k;
+        let w_at = min(at, vec4<u32>(groups_k - 1u));
+        let x0 = columns_of(row, row1, row2, row3, at.x);
+        let x1 = columns_of(row, row1, row2, row3, at.y);
+        let x2 = columns_of(row, row1, row2, row3, at.z);
+        let x3 = columns_of(row, row1, row2, row3, at.w);
+        let v0 = vec4<f32>(w4(0u, column, w_at.x));
+        let v1 = vec4<f32>(w4(0u, column, w_at.y));
+        let v2 = vec4<f32>(w4(0u, column, w_at.z));
+        let v3 = vec4<f32>(w4(0u, column, w_at.w));
+        low0 = add(x0, v0, low0);
+        low1 = add(x1, v1, low1);
+        low2 = add(x2, v2, low2);
+        low3 = add(x3, v3, low3);
         if (HALVES == 2u) {
-            let u0 = vec4<f32>(w4(1u, column, k));
-            let u1 = vec4<f32>(w4(1u, column, k1));
-            let u2 = vec4<f32>(w4(1u, column, k2));
-            let u3 = vec4<f32>(w4(1u, column, k3));
-            high = add(x3, u3, add(x2, u2, add(x1, u1, add(x0, u0, high))));
+            high0 = add(x0, vec4<f32>(w4(1u, column, w_at.x)), high0);
+            high1 = add(x1, vec4<f32>(w4(1u, column, w_at.y)), high1);
+            high2 = add(x2, vec4<f32>(w4(1u, column, w_at.z)), high2);
+            high3 = add(x3, vec4<f32>(w4(1u, column, w_at.w)), high3);
         }
     }
+    let low = ((low0 + low1) + low2) + low3;
+    let high = ((high0 + high1) + high2) + high3;
     for (var r = 0u; r < 4u; r++) {
         if (row + r < rows) {
             let n = params.first + column;

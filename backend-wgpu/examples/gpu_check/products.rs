@@ -26,33 +26,26 @@ const fn tile(threads_m: u32, threads_n: u32, rows: u32, depth: u32) -> ProductC
 }
 
 /// Tiles for many rows.
-pub(crate) const LARGE: &[ProductChoice] = &[tile(8, 8, 8, 32), tile(16, 16, 8, 16), tile(16, 16, 8, 32)];
+pub(crate) const LARGE: &[ProductChoice] = &[tile(8, 8, 8, 8), tile(8, 8, 8, 16), tile(8, 8, 4, 16)];
 /// All portable loops worth a try.
 const PORTABLE: &[ProductChoice] = &[
     ProductChoice::Auto,
-    ProductChoice::Skinny,
+    tile(8, 8, 4, 8),
+    tile(8, 8, 4, 16),
     tile(8, 8, 4, 32),
-    tile(4, 8, 8, 32),
-    tile(4, 8, 4, 32),
-    tile(8, 16, 4, 32),
-    tile(16, 8, 4, 32),
-    tile(16, 16, 4, 32),
+    tile(8, 8, 8, 8),
+    tile(8, 8, 8, 16),
     tile(8, 8, 8, 32),
-    tile(8, 8, 8, 64),
-    tile(8, 16, 8, 32),
-    tile(16, 8, 8, 32),
-    tile(16, 16, 8, 16),
-    tile(16, 16, 8, 32),
+    tile(4, 8, 8, 16),
+    tile(8, 16, 4, 16),
+    tile(16, 8, 4, 16),
 ];
 /// All tiles of cooperative matrices.
 pub(crate) const COOPERATIVE: &[ProductChoice] = &[
     ProductChoice::Cooperative { m: 1, n: 1 },
     ProductChoice::Cooperative { m: 1, n: 2 },
-    ProductChoice::Cooperative { m: 1, n: 4 },
     ProductChoice::Cooperative { m: 2, n: 1 },
-    ProductChoice::Cooperative { m: 2, n: 2 },
-    ProductChoice::Cooperative { m: 2, n: 4 },
-    ProductChoice::Cooperative { m: 4, n: 2 },
+    ProductChoice::Cooperative { m: 4, n: 1 },
 ];
 
 /// Every shape in the default loop, or in all of them.
