@@ -26,5 +26,6 @@ fn word(half: u32, column: u32, at: u32) -> Word {
 }
 
 fn finish(row: u32, n4: u32, g: vec4<f32>, u: vec4<f32>) -> vec4<f32> {
-    return activate(params.activation, g) * u;
+    let f = activate(params.activation, g);
+    return (f.a * f.b) * u;
 }

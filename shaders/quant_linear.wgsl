@@ -25,9 +25,10 @@ fn word(half: u32, column: u32, at: u32) -> Word {
 }
 
 fn finish(row: u32, n4: u32, sum: vec4<f32>, unused: vec4<f32>) -> vec4<f32> {
-    var v = (sum * scales[row]) * weight_scales[n4];
+    let v = sum * scales[row];
     if (params.residual != 0u) {
-        v += residual[row * params.out_stride + n4];
+        // Explicit: a driver may fuse the two or not, and the loops must not differ.
+        return fma(v, weight_scales[n4], residual[row * params.out_stride + n4]);
     }
-    return v;
+    return v * weight_scales[n4];
 }

@@ -30,5 +30,6 @@ fn word(half: u32, column: u32, at: u32) -> Word {
 
 fn finish(row: u32, n4: u32, g: vec4<f32>, u: vec4<f32>) -> vec4<f32> {
     let scale = scales[row];
-    return activate(params.activation, (g * scale) * gate_scales[n4]) * ((u * scale) * up_scales[n4]);
+    let f = activate(params.activation, (g * scale) * gate_scales[n4]);
+    return (f.a * f.b) * ((u * scale) * up_scales[n4]);
 }

@@ -27,7 +27,7 @@ pub enum Precision {
     F32,
 }
 
-/// Loop of the matrix products, for tests and measurements. All give the same bits but `Cooperative`, which is another sum
+/// Loop of the matrix products, for tests and measurements. All sum in the same order but `Cooperative`, which is another sum
 /// of the same exact products; `Auto` takes it where the device has it, for every number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProductChoice {

@@ -1,7 +1,8 @@
 //! Which loop a product runs in, and with what tile.
 //!
 //! The choice between the tile and the skinny loop, and all sizes, may depend on the number of rows of the bucket, because
-//! they change no bit of the result. Cooperative matrices do, so whether a product has them depends on its weight alone.
+//! they change no bit of the result. On a GPU the tile serves few rows too: its invocations read weights side by side, and
+//! no driver has to compile an epilogue to the same bits twice. Cooperative matrices do, so whether a product has them depends on its weight alone.
 
 use dikast_core::graph::Dim;
 
@@ -49,6 +50,9 @@ pub(crate) struct Shape {
     pub(crate) halves: u32,
     /// Length of the sums, where both operands are E4M3 codes.
     pub(crate) codes: Option<usize>,
+    /// Whether the result must come from one loop for all numbers of rows. GPU drivers compile an error function
+    /// differently in different loops, to a last bit.
+    pub(crate) one_loop: bool,
     pub(crate) x: Element,
     pub(crate) w: Element,
 }
@@ -85,14 +89,16 @@ impl TileLimits {
                 };
                 self.tile(shape, tile)
             }
-            ProductChoice::Auto | ProductChoice::Cooperative { .. } if shape.capacity <= SKINNY_ROWS => {
+            ProductChoice::Auto | ProductChoice::Cooperative { .. }
+                if self.software && shape.capacity <= SKINNY_ROWS =>
+            {
                 skinny(shape)
             }
             ProductChoice::Auto | ProductChoice::Cooperative { .. } => {
                 // Fewer rows an invocation where that would leave most of a tile empty.
                 // Small tiles where there are few: a GPU hides latency with many invocations.
                 let few = if self.software { 32 } else { 384 };
-                let rows = if shape.capacity <= few { 4 } else { 8 };
+                let rows = if shape.capacity <= few || (shape.one_loop && !self.software) { 4 } else { 8 };
                 self.tile(shape, Tile { threads_m: 8, threads_n: 8, rows, depth4: 4 })
             }
         }
@@ -109,15 +115,18 @@ impl TileLimits {
     fn cooperative(&self, shape: Shape) -> Chosen {
         let (m, n) = match self.choice {
             ProductChoice::Cooperative { m, n } => (subgroups(m), subgroups(n)),
+            _ if shape.capacity > 512 => (2, 2),
             _ => (1, 2),
         };
         // Forced tiles may be too large.
-        let fits = |m, n| cooperative_bytes(m, n) <= self.workgroup_memory && 64 * m * n <= self.invocations;
+        let fits = |m, n| {
+            cooperative_bytes(m, n) <= self.workgroup_memory && 32 * parts(m, n) * m * n <= self.invocations
+        };
         let (m, n) = if fits(m, n) { (m, n) } else { (1, 1) };
         let columns = COOPERATIVE_TILE * n / shape.halves;
         Chosen {
             core: Core::Cooperative,
-            constants: vec![("SUBGROUPS_M", m), ("SUBGROUPS_N", n)],
+            constants: vec![("SUBGROUPS_M", m), ("SUBGROUPS_N", n), ("PARTS", parts(m, n))],
             grid: Grid::Blocks {
                 x: shape.columns.div_ceil(columns),
                 rows: shape.rows,
@@ -175,7 +184,12 @@ fn subgroups(n: u32) -> u32 {
 
 /// Workgroup memory of a cooperative product: `coop.wgsl` has the same numbers.
 fn cooperative_bytes(m: u32, n: u32) -> u32 {
-    COOPERATIVE_TILE * (m + n) * 34 * 8 + 32 * 9 * m * n * 16
+    COOPERATIVE_TILE * (m + n) * 34 * 8 + 16 * 9 * parts(m, n) * m * n * 16
+}
+
+/// Subgroups that share the two chains of a result: one has both where the tile is large enough without.
+fn parts(m: u32, n: u32) -> u32 {
+    if m >= 2 && n >= 2 { 1 } else { 2 }
 }
 
 fn skinny(shape: Shape) -> Chosen {

@@ -1,5 +1,5 @@
-// x·Wᵀ by cooperative matrices, both operands E4M3 codes: a subgroup of 32 computes 32 rows of 32 columns over half of
-// k, a workgroup SUBGROUPS_M × SUBGROUPS_N of these tiles in twice as many subgroups. Codes pass through workgroup memory as f16, and the next ones are on their way
+// x·Wᵀ by cooperative matrices, both operands E4M3 codes: a subgroup of 32 computes 32 rows of 32 columns, over half of
+// k where PARTS is 2; a workgroup SUBGROUPS_M × SUBGROUPS_N of these tiles in PARTS times as many subgroups. Codes pass through workgroup memory as f16, and the next ones are on their way
 // while a tile is multiplied.
 //
 // A code becomes an f16 by two shifts, which is its value times 2^-8, zero and denormals included; a factor in f32 brings
@@ -14,10 +14,13 @@
 // of the weight are in groups of sixteen codes. k is a multiple of 128.
 override SUBGROUPS_M: u32 = 1u; // 1, 2 or 4
 override SUBGROUPS_N: u32 = 2u; // 1, 2 or 4
-override SUBGROUPS: u32 = SUBGROUPS_M * SUBGROUPS_N; // of each half
-override LANES: u32 = 64u * SUBGROUPS;
-// Rows that the invocations fetch at once, eight to a row.
+override PARTS: u32 = 2u; // 1 or 2; 1 for at least 2 × 2 subgroups
+override SUBGROUPS: u32 = SUBGROUPS_M * SUBGROUPS_N; // of each part
+override LANES: u32 = 32u * PARTS * SUBGROUPS;
+// Rows that the invocations fetch at once, eight to a row, and turns until all are fetched: 1, 2 or 4.
 override SLOTS: u32 = LANES / 8u;
+override TURNS_X: u32 = 32u * SUBGROUPS_M / SLOTS;
+override TURNS_W: u32 = 32u * SUBGROUPS_N / SLOTS;
 
 alias Out = vec4<f32>;
 
@@ -28,7 +31,7 @@ const RESULT_ROW: u32 = 9u;
 
 var<workgroup> tile_x: array<vec4<f16>, 32u * SUBGROUPS_M * ROW>;
 var<workgroup> tile_w: array<vec4<f16>, 32u * SUBGROUPS_N * ROW>;
-var<workgroup> results: array<vec4<f32>, 32u * RESULT_ROW * SUBGROUPS>;
+var<workgroup> results: array<vec4<f32>, 16u * RESULT_ROW * SUBGROUPS * PARTS>;
 
 @compute @workgroup_size(LANES)
 fn product(
@@ -61,6 +64,11 @@ fn product(
     var c01 = coop_mat16x16<f32, C>();
     var c10 = coop_mat16x16<f32, C>();
     var c11 = coop_mat16x16<f32, C>();
+    // The second chain, where one subgroup has both.
+    var e00 = coop_mat16x16<f32, C>();
+    var e01 = coop_mat16x16<f32, C>();
+    var e10 = coop_mat16x16<f32, C>();
+    var e11 = coop_mat16x16<f32, C>();
     let steps = params.k / 128u;
     let place = slot * ROW + source.part * 4u;
     let stride = ROW;
@@ -85,8 +93,30 @@ fn product(
             c10 = coopMultiplyAdd(a1, b0, c10);
             c11 = coopMultiplyAdd(a1, b1, c11);
         }
+        if (PARTS == 1u) {
+            for (var d = 16u; d < 32u; d += 4u) {
+                let xa = sm * 32u * ROW + d;
+                let xb = xa + 16u * ROW;
+                let wa = sn * 32u * ROW + d;
+                let wb = wa + 16u * ROW;
+                let a0 = coopLoadT<coop_mat16x16<f16, A>>(&tile_x[xa], stride);
+                let a1 = coopLoadT<coop_mat16x16<f16, A>>(&tile_x[xb], stride);
+                let b0 = coopLoad<coop_mat16x16<f16, B>>(&tile_w[wa], stride);
+                let b1 = coopLoad<coop_mat16x16<f16, B>>(&tile_w[wb], stride);
+                e00 = coopMultiplyAdd(a0, b0, e00);
+                e01 = coopMultiplyAdd(a0, b1, e01);
+                e10 = coopMultiplyAdd(a1, b0, e10);
+                e11 = coopMultiplyAdd(a1, b1, e11);
+            }
+        }
     }
 
+    if (PARTS == 1u) {
+        c00 = c00 + e00;
+        c01 = c01 + e01;
+        c10 = c10 + e10;
+        c11 = c11 + e11;
+    }
     let result_stride = RESULT_ROW;
     let left = subgroup * 16u * RESULT_ROW;
     let right = left + 4u;
@@ -130,18 +160,18 @@ fn fetch(source: Sources, first: u32) -> Fetched {
     let k = first + source.part;
     var f: Fetched;
     f.x0 = codes[source.x.x + k];
-    if (SUBGROUPS_N < 4u) {
+    if (TURNS_X >= 2u) {
         f.x1 = codes[source.x.y + k];
     }
-    if (SUBGROUPS_N < 2u) {
+    if (TURNS_X >= 4u) {
         f.x2 = codes[source.x.z + k];
         f.x3 = codes[source.x.w + k];
     }
     f.w0 = word(source.half.x, source.w.x, k);
-    if (SUBGROUPS_M < 4u) {
+    if (TURNS_W >= 2u) {
         f.w1 = word(source.half.y, source.w.y, k);
     }
-    if (SUBGROUPS_M < 2u) {
+    if (TURNS_W >= 4u) {
         f.w2 = word(source.half.z, source.w.z, k);
         f.w3 = word(source.half.w, source.w.w, k);
     }
@@ -151,18 +181,18 @@ fn fetch(source: Sources, first: u32) -> Fetched {
 // What was fetched, to workgroup memory.
 fn put(at: u32, f: Fetched) {
     put_x(at, f.x0);
-    if (SUBGROUPS_N < 4u) {
+    if (TURNS_X >= 2u) {
         put_x(at + SLOTS * ROW, f.x1);
     }
-    if (SUBGROUPS_N < 2u) {
+    if (TURNS_X >= 4u) {
         put_x(at + 2u * SLOTS * ROW, f.x2);
         put_x(at + 3u * SLOTS * ROW, f.x3);
     }
     put_w(at, f.w0);
-    if (SUBGROUPS_M < 4u) {
+    if (TURNS_W >= 2u) {
         put_w(at + SLOTS * ROW, f.w1);
     }
-    if (SUBGROUPS_M < 2u) {
+    if (TURNS_W >= 4u) {
         put_w(at + 2u * SLOTS * ROW, f.w2);
         put_w(at + 3u * SLOTS * ROW, f.w3);
     }
@@ -189,18 +219,22 @@ fn halves(word: u32) -> vec4<f16> {
     return vec4<f16>(vec4<f32>(unpack2x16float(even), unpack2x16float(odd)) * 256.0);
 }
 
-// 16 rows of a tile's 32 columns, or of 16 columns of both halves of a gate, by the 64 invocations of the tile.
+// 16 rows of a tile's 32 columns, or of 16 columns of both halves of a gate, by the invocations of the tile.
 fn store(rows: u32, row: u32, column: u32, at: u32, lane: u32) {
     let groups = 8u / HALVES;
-    for (var i = lane; i < 16u * groups; i += 64u) {
+    for (var i = lane; i < 16u * groups; i += 32u * PARTS) {
         let r = row + i / groups;
         let n = column + 4u * (i % groups);
         if (r < rows && n < params.columns) {
             let n4 = (params.first + n) / 4u;
             let source = at + (i / groups) * RESULT_ROW + i % groups;
             let other = source + 16u * RESULT_ROW * SUBGROUPS;
-            let low = results[source] + results[other];
-            let high = results[source + 8u - groups] + results[other + 8u - groups];
+            var low = results[source];
+            var high = results[source + 8u - groups];
+            if (PARTS == 2u) {
+                low += results[other];
+                high += results[other + 8u - groups];
+            }
             out[r * params.out_stride + n4] = finish(r, n4, low, high);
         }
     }

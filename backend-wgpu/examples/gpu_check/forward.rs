@@ -22,7 +22,7 @@ const BATCHES: [(usize, usize); 7] = [(1, 64), (1, 128), (1, 192), (1, 256), (8,
 /// Labels of a sequence, three tokens each.
 const LABELS: usize = 4;
 /// Repeats of a batch: this long, and no more than [`MOST`].
-const LONG: Duration = Duration::from_millis(1500);
+const LONG: Duration = Duration::from_millis(600);
 const MOST: usize = 50;
 
 pub(crate) fn measure(dir: &Path, ceilings: &Ceilings) -> Result<Value> {

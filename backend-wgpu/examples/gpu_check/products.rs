@@ -45,7 +45,7 @@ pub(crate) const COOPERATIVE: &[ProductChoice] = &[
     ProductChoice::Cooperative { m: 1, n: 1 },
     ProductChoice::Cooperative { m: 1, n: 2 },
     ProductChoice::Cooperative { m: 2, n: 1 },
-    ProductChoice::Cooperative { m: 4, n: 1 },
+    ProductChoice::Cooperative { m: 2, n: 2 },
 ];
 
 /// Every shape in the default loop, or in all of them.

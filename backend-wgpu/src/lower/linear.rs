@@ -25,7 +25,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                 .into_iter()
                 .map(|(gate, up, first)| {
                     let product = product(l, &x, weight);
-                    let choice = choose(l, &x, product, gate.rows, 2)?;
+                    let choice = choose(l, &x, product, gate.rows, 2, Some(activation))?;
                     Ok(Recipe {
                         shader: Shader::LinearGated(choice.product),
                         constants: choice.chosen.constants,
@@ -51,7 +51,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
             l.pieces(weight)?
                 .iter()
                 .map(|&piece| {
-                    let choice = choose(l, &x, quantized(l), piece.rows, 1)?;
+                    let choice = choose(l, &x, quantized(l), piece.rows, 1, None)?;
                     Ok(Recipe {
                         shader: Shader::QuantLinear(choice.product),
                         constants: choice.chosen.constants,
@@ -86,7 +86,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
             halves(l, weight)?
                 .into_iter()
                 .map(|(gate, up, first)| {
-                    let choice = choose(l, &x, quantized(l), gate.rows, 2)?;
+                    let choice = choose(l, &x, quantized(l), gate.rows, 2, Some(activation))?;
                     Ok(Recipe {
                         shader: Shader::QuantLinearGated(choice.product),
                         constants: choice.chosen.constants,
@@ -163,7 +163,7 @@ pub(super) fn linear(
     l.pieces(weight)?
         .iter()
         .map(|&piece| {
-            let choice = choose(l, &x, product(l, &x, weight), piece.rows, 1)?;
+            let choice = choose(l, &x, product(l, &x, weight), piece.rows, 1, activation)?;
             Ok(Recipe {
                 shader: Shader::Linear(choice.product),
                 constants: choice.chosen.constants,
@@ -228,6 +228,7 @@ fn choose(
     (format, xe, we): (Format, Element, Element),
     columns: usize,
     halves: u32,
+    activation: Option<Activation>,
 ) -> Result<Choice> {
     let shape = Shape {
         rows: x.rows,
@@ -235,6 +236,7 @@ fn choose(
         columns: small(columns)?,
         halves,
         codes: (format == Format::E4m3).then_some(x.k),
+        one_loop: activation == Some(Activation::GeluErf),
         x: xe,
         w: we,
     };

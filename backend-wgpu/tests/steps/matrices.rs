@@ -11,12 +11,13 @@ use crate::harness::{Case, Packing, Ready, compare, f16_path, open, run};
 const TOLERANCE: f32 = 2e-5;
 
 /// Tiles, and the choice by rows.
-const CHOICES: [ProductChoice; 5] = [
+const CHOICES: [ProductChoice; 6] = [
     ProductChoice::Auto,
     ProductChoice::Cooperative { m: 1, n: 1 },
     ProductChoice::Cooperative { m: 1, n: 2 },
     ProductChoice::Cooperative { m: 2, n: 1 },
     ProductChoice::Cooperative { m: 4, n: 1 },
+    ProductChoice::Cooperative { m: 2, n: 2 },
 ];
 
 /// All uses of a quantized weight: three parts, a residual, a gate.
