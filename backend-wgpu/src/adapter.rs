@@ -19,6 +19,13 @@ pub struct AdapterSummary {
     pub f16: bool,
 }
 
+impl AdapterSummary {
+    /// Whether the processor plays the device: always there where it is installed, and slower than the CPU backend.
+    pub fn is_software(&self) -> bool {
+        self.kind == "Cpu"
+    }
+}
+
 /// The adapters of this machine in the order that [`AdapterChoice::Index`] counts.
 pub async fn adapters() -> Vec<AdapterSummary> {
     instance().enumerate_adapters(backends()).await.iter().map(summary).collect()

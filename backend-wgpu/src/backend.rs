@@ -1,6 +1,6 @@
 //! [`WgpuBackend`]: the trait, and the profile.
 
-use dikast_core::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
+use dikast_core::backend::{Backend, Batch, Capabilities, MemoryBudget, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{Graph, Sizes, TensorId};
 use dikast_core::{Error, Result};
@@ -22,17 +22,6 @@ pub struct WgpuBackend {
     device: Device,
     pipelines: Pipelines,
     capabilities: Capabilities,
-}
-
-/// Time that one step took on the device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepTime {
-    /// Index in the graph.
-    pub step: usize,
-    /// [`dikast_core::graph::Step::name`] and the name of its first output.
-    pub name: String,
-    /// Nanoseconds.
-    pub nanoseconds: u64,
 }
 
 impl WgpuBackend {
@@ -68,12 +57,8 @@ impl WgpuBackend {
         let _ = self.device.wait();
     }
 
-    /// Runs a batch with a timestamp around every step. The steps then run one by one, so the sum is an upper bound of
-    /// what [`Backend::run`] takes on the device.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] when the device cannot time passes; otherwise as [`Backend::run`].
-    pub async fn profile(
+    /// Runs a batch with a timestamp around every step.
+    async fn timed(
         &self,
         plan: &mut WgpuPlan,
         resident: &WgpuResident,
@@ -129,17 +114,9 @@ impl WgpuBackend {
                     .chunks_exact(8)
                     .map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
                     .collect();
-                let times = ticks.chunks_exact(2).zip(plan.graph.steps()).enumerate();
-                times
-                    .map(|(step, (t, s))| {
-                        let first = s.outputs().first().map_or("", |&id| &plan.graph.tensor(id).name);
-                        StepTime {
-                            step,
-                            name: format!("{} {first}", s.name()),
-                            nanoseconds: (t[1].saturating_sub(t[0]) as f64 * period) as u64,
-                        }
-                    })
-                    .collect()
+                let nanos = |t: &[u64]| (t[1].saturating_sub(t[0]) as f64 * period) as u64;
+                let times = ticks.chunks_exact(2).enumerate();
+                times.map(|(step, t)| StepTime { step, nanos: nanos(t) }).collect()
             })
             .await
     }
@@ -288,6 +265,16 @@ impl Backend for WgpuBackend {
         taps: &mut Taps,
     ) -> Result<Vec<f32>> {
         self.forward(plan, resident, batch, taps).await
+    }
+
+    /// Also [`Error::Unsupported`] when the device cannot time passes.
+    async fn profile(
+        &self,
+        plan: &mut WgpuPlan,
+        resident: &WgpuResident,
+        batch: &Batch,
+    ) -> Result<Vec<StepTime>> {
+        self.timed(plan, resident, batch).await
     }
 }
 

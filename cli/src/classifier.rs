@@ -1,16 +1,22 @@
 //! What the commands need from an engine, and the choice of the backend behind it at run time.
 
 use dikast_core::answers::Classification;
+use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
+use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::ClassifyRequest;
 use dikast_core::{Error, Result};
+use dikast_wgpu::{DeviceOptions, WgpuBackend};
 
 /// Something that answers classification requests.
 pub(crate) trait Classifier {
     /// One result a request, in order.
     fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>>;
+
+    /// Whether a request can be answered: everything that is checked before the forward pass.
+    fn check(&self, request: &ClassifyRequest) -> Result<()>;
 }
 
 /// `--backend`.
@@ -27,35 +33,99 @@ pub(crate) enum BackendChoice {
     Cuda,
 }
 
+/// Weights from this size on are worth a graphics device when nobody chose a backend: a smaller model has answered on
+/// the CPU before a device is open.
+const WORTH_A_DEVICE: u64 = 256 << 20;
+
+/// Work with a model on a backend that is chosen when the program runs.
+pub(crate) trait OnBackend {
+    /// What comes out.
+    type Output;
+
+    /// Does the work. `open` opens the device; called again, it opens it anew.
+    fn run<B: Backend + 'static>(
+        self,
+        model: GliClass,
+        open: fn() -> Result<B>,
+    ) -> crate::exit::Result<Self::Output>;
+}
+
+/// Loads a model and does work with it on the chosen backend.
+pub(crate) fn on_backend<W: OnBackend>(
+    files: &ModelFiles,
+    choice: BackendChoice,
+    work: W,
+) -> crate::exit::Result<W::Output> {
+    let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
+    match choice {
+        BackendChoice::Cpu => work.run(model, open_cpu),
+        BackendChoice::Auto if model.weights().total_bytes() < WORTH_A_DEVICE || !has_device() => {
+            work.run(model, open_cpu)
+        }
+        BackendChoice::Auto | BackendChoice::Wgpu => work.run(model, open_device),
+        BackendChoice::Cuda => Err(Error::Unsupported {
+            device: "this build of dikast".to_owned(),
+            need: "the cuda backend; use --backend auto, cpu or wgpu".to_owned(),
+        }
+        .into()),
+    }
+}
+
+fn open_cpu() -> Result<CpuBackend> {
+    Ok(CpuBackend::new())
+}
+
+/// Whether there is a graphics device that is not software.
+fn has_device() -> bool {
+    pollster::block_on(dikast_wgpu::adapters()).iter().any(|a| !a.is_software())
+}
+
+fn open_device() -> Result<WgpuBackend> {
+    pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))
+}
+
 /// Loads a model onto the chosen backend.
 pub(crate) fn load(
     files: &ModelFiles,
     backend: BackendChoice,
     options: EngineOptions,
 ) -> crate::exit::Result<Box<dyn Classifier>> {
-    match backend {
-        BackendChoice::Auto | BackendChoice::Cpu => {
-            let engine =
-                Engine::load(CpuBackend::new(), files, options).map_err(crate::exit::Failure::Model)?;
-            Ok(Box::new(CpuClassifier(engine)))
-        }
-        BackendChoice::Wgpu => Err(not_built_in("wgpu").into()),
-        BackendChoice::Cuda => Err(not_built_in("cuda").into()),
+    on_backend(files, backend, Load(options))
+}
+
+struct Load(EngineOptions);
+
+impl OnBackend for Load {
+    type Output = Box<dyn Classifier>;
+
+    fn run<B: Backend + 'static>(
+        self,
+        model: GliClass,
+        open: fn() -> Result<B>,
+    ) -> crate::exit::Result<Self::Output> {
+        let engine = Engine::with_model(open()?, model, self.0, &mut |_, _| {})?;
+        Ok(Box::new(EngineClassifier { engine, open }))
     }
 }
 
-fn not_built_in(device: &str) -> Error {
-    Error::Unsupported {
-        device: device.to_owned(),
-        need: "a backend that this build of dikast does not contain; use --backend cpu or auto".to_owned(),
-    }
+struct EngineClassifier<B: Backend> {
+    engine: Engine<B>,
+    open: fn() -> Result<B>,
 }
 
-struct CpuClassifier(Engine<CpuBackend>);
-
-impl Classifier for CpuClassifier {
+impl<B: Backend> Classifier for EngineClassifier<B> {
     fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>> {
-        pollster::block_on(self.0.classify(requests))
+        let answers = pollster::block_on(self.engine.classify(requests));
+        let lost = answers.iter().any(|a| matches!(a, Err(Error::DeviceLost { .. })));
+        // A device may come back (a driver update, a reset): try once on a new one.
+        if lost && (self.open)().and_then(|device| self.engine.replace_backend(device)).is_ok() {
+            return pollster::block_on(self.engine.classify(requests));
+        }
+        answers
+    }
+
+    fn check(&self, request: &ClassifyRequest) -> Result<()> {
+        self.engine.prepare(request).map(drop)
     }
 }
 
@@ -85,6 +155,18 @@ pub(crate) mod fake {
                 return vec![Err(full); requests.len()];
             }
             requests.iter().map(answer).collect()
+        }
+
+        /// One token a character, without labels.
+        fn check(&self, request: &ClassifyRequest) -> Result<()> {
+            let windows =
+                request.chunking.map_or_else(|| vec![&request.text[..]], |c| c.windows(&request.text));
+            let actual = windows.iter().map(|w| w.chars().count()).max().unwrap_or(0);
+            let limit = request.max_tokens.unwrap_or(1024);
+            if actual <= limit {
+                return Ok(());
+            }
+            Err(Error::TooLarge { what: "input tokens".into(), limit: limit as u64, actual: actual as u64 })
         }
     }
 

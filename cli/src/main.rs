@@ -2,6 +2,7 @@
 
 mod args;
 mod batch;
+mod bench;
 mod classifier;
 mod classify;
 mod complete;
@@ -9,6 +10,7 @@ mod exit;
 mod inspect;
 mod model;
 mod request;
+mod synth;
 mod terminal;
 
 use std::process::ExitCode;
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
         Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),
     };

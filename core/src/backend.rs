@@ -8,8 +8,12 @@
 //! * Errors are typed: [`crate::Error::OutOfMemory`] before anything is uploaded, [`crate::Error::DeviceLost`] when
 //!   the device went away, [`crate::Error::Unsupported`] for what it lacks.
 
+mod timing;
+
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, ready};
+
+pub use timing::{Ceilings, StepTime};
 
 use crate::checkpoint::Weights;
 use crate::graph::{Graph, InputKind, Sizes, TensorId};
@@ -178,4 +182,31 @@ pub trait Backend {
         batch: &Batch,
         taps: &mut Taps,
     ) -> impl Future<Output = Result<Vec<f32>>>;
+    /// Runs one batch as [`Backend::run`] does and says how long each step took, in execution order; the logits are
+    /// dropped. Where a device overlaps steps in `run`, here one ends before the next begins, so the sum may be more
+    /// than the time of a run. A step that the backend does as part of another one has no entry of its own.
+    ///
+    /// The default is [`Error::Unsupported`].
+    fn profile(
+        &self,
+        plan: &mut Self::Plan,
+        resident: &Self::Resident,
+        batch: &Batch,
+    ) -> impl Future<Output = Result<Vec<StepTime>>> {
+        let _ = (plan, resident, batch);
+        ready(Err(lacking(self.capabilities(), "times of single steps")))
+    }
+
+    /// Measures what the device reaches at most, with the backend's own kernels; takes a few seconds and as
+    /// much memory as that needs.
+    ///
+    /// The default is [`Error::Unsupported`].
+    fn ceilings(&self) -> impl Future<Output = Result<Ceilings>> {
+        ready(Err(lacking(self.capabilities(), "measured ceilings")))
+    }
+}
+
+/// [`Error::Unsupported`] for something that a backend does not have.
+fn lacking(capabilities: &Capabilities, need: &str) -> Error {
+    Error::Unsupported { device: capabilities.backend.clone(), need: need.to_owned() }
 }

@@ -42,7 +42,7 @@ fn valid() -> Vec<u8> {
 }
 
 fn files(list: &[(&str, &[u8])]) -> ModelFiles {
-    let own = |(name, bytes): &(&str, &[u8])| ((*name).to_owned(), Blob::Owned(Arc::from(*bytes)));
+    let own = |(name, bytes): &(&str, &[u8])| ((*name).to_owned(), Blob::Owned(Arc::new(bytes.to_vec())));
     ModelFiles::from_memory("hostile", list.iter().map(own))
 }
 

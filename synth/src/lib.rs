@@ -3,9 +3,17 @@
 //! for quality.
 
 mod preset;
+mod provenance;
+mod recipe;
 mod statistics;
 mod tokenizer;
 mod write;
 
 pub use preset::{PRESETS, preset};
-pub use write::{Format, write};
+pub use provenance::Provenance;
+pub use recipe::{Format, Recipe, Written};
+pub use write::write;
+
+/// Names of all files that [`write()`] may write.
+pub const FILES: [&str; 5] =
+    [recipe::CONFIG, recipe::TOKENIZER, recipe::TOKENIZER_CONFIG, recipe::PROVENANCE, recipe::WEIGHTS];

@@ -6,77 +6,102 @@ use std::path::Path;
 use dikast_core::checkpoint::{FileLayout, StoredTensor, StoredType};
 use dikast_core::models::gliclass::{GliClassConfig, expected_tensors};
 use dikast_core::numerics::fp8;
+use dikast_core::tokens::Tokenizer;
+use dikast_core::tokens::gliclass::check_tokenizer;
 use dikast_core::{Error, Result};
 use half::bf16;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::provenance::Provenance;
+use crate::recipe::{CONFIG, Format, PROVENANCE, Recipe, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS, Written};
 use crate::statistics::Source;
 use crate::tokenizer::tokenizer;
-
-/// How the encoder's projections are stored; everything else is BF16.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// BF16.
-    Bf16,
-    /// E4M3 codes with a BF16 scale per output channel (compressed-tensors FP8_DYNAMIC).
-    Fp8,
-}
 
 /// Rows drawn at once: what is in memory of a tensor.
 const ROWS: usize = 1024;
 
-/// Writes `config.json`, `tokenizer.json` and `model.safetensors` of a GLiClass model into `dir`; returns the bytes of
-/// the weights. `progress` gets bytes done and bytes in all.
+/// Writes a GLiClass model into `dir`, which is made where it is missing: `config.json`, `tokenizer.json`,
+/// `provenance.json` and `model.safetensors`. `progress` gets bytes of the weights done and in all.
 ///
 /// # Errors
-/// [`Error::Io`] when the folder cannot be written; errors of the configuration.
-pub fn write(
-    dir: &Path,
-    config: &Value,
-    format: Format,
-    seed: u64,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<u64> {
-    let io = |path: &Path| {
-        let path = path.display().to_string();
-        move |e: std::io::Error| Error::Io { path: path.clone(), message: e.to_string() }
-    };
-    let mut json = config.clone();
-    if format == Format::Fp8 {
-        json["quantization_config"] = quantization_config();
+/// [`Error::Io`] naming the file that cannot be written; [`Error::Unsupported`] for a configuration of another kind
+/// of model, [`Error::Checkpoint`] for a faulty one and for a tokenizer that does not belong to it. Nothing is written
+/// in the last two cases.
+pub fn write(dir: &Path, recipe: &Recipe, progress: &mut dyn FnMut(u64, u64)) -> Result<Written> {
+    let mut json = recipe.config.clone();
+    if let Some(fields) = json.as_object_mut() {
+        fields.remove("quantization_config");
+        if recipe.format == Format::Fp8 {
+            fields.insert("quantization_config".to_owned(), quantization_config());
+        }
     }
     let text = serde_json::to_vec_pretty(&json).map_err(|e| Error::Internal(e.to_string()))?;
-    let parsed = GliClassConfig::from_json(&text)?;
-    std::fs::create_dir_all(dir).map_err(io(dir))?;
+    let config = GliClassConfig::from_json(&text)?;
+    let tokenizer = tokenizer_files(recipe, &config)?;
+    let expected = expected_tensors(&config);
+    let layout = FileLayout::new(expected.stored(|spec| {
+        let quantized = recipe.format == Format::Fp8 && !spec.companions.is_empty();
+        if quantized { StoredType::F8E4M3 } else { StoredType::BF16 }
+    }))?;
+
+    std::fs::create_dir_all(dir).map_err(|e| io(dir, &e))?;
     let put = |name: &str, bytes: &[u8]| {
         let path = dir.join(name);
-        std::fs::write(&path, bytes).map_err(io(&path))
+        std::fs::write(&path, bytes).map_err(|e| io(&path, &e))
     };
-    put("config.json", &text)?;
-    let markers = [parsed.class_token_index, parsed.text_token_index, parsed.example_token_index];
-    let pieces = markers.into_iter().min().unwrap_or(0) as usize;
-    put("tokenizer.json", tokenizer(pieces, markers).to_string().as_bytes())?;
+    put(CONFIG, &text)?;
+    for (name, bytes) in &tokenizer {
+        put(name, bytes)?;
+    }
+    let provenance = Provenance::of(recipe).to_json();
+    put(PROVENANCE, format!("{provenance:#}\n").as_bytes())?;
 
-    let stored = expected_tensors(&parsed).stored(|spec| {
-        let quantized = format == Format::Fp8 && !spec.companions.is_empty();
-        if quantized { StoredType::F8E4M3 } else { StoredType::BF16 }
+    let path = dir.join(WEIGHTS);
+    let file = std::fs::File::create(&path).map_err(|e| io(&path, &e))?;
+    let (mut done, all) = (0, layout.file_bytes());
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let written = layout.write(&mut out, |tensor, out| {
+        fill(tensor, &layout, recipe.seed, out, &mut |bytes| {
+            done += bytes;
+            progress(done, all);
+        })
     });
-    let layout = FileLayout::new(stored)?;
-    let path = dir.join("model.safetensors");
-    let file = std::fs::File::create(&path).map_err(io(&path))?;
-    let mut done = 0;
-    layout.write(&mut BufWriter::with_capacity(1 << 20, file), |tensor, out| {
-        fill(tensor, &layout, seed, out)?;
-        done += tensor.bytes();
-        progress(done, layout.file_bytes());
-        Ok(())
+    // The layout does not know the file's name.
+    written.map_err(|e| match e {
+        Error::Io { message, .. } => Error::Io { path: path.display().to_string(), message },
+        other => other,
     })?;
-    Ok(layout.file_bytes())
+    let parameters =
+        expected.tensors.iter().map(|t| t.shape.iter().map(|&n| n as u64).product::<u64>()).sum();
+    Ok(Written { bytes: all, parameters })
+}
+
+fn io(path: &Path, error: &std::io::Error) -> Error {
+    Error::Io { path: path.display().to_string(), message: error.to_string() }
+}
+
+/// The tokenizer's files by name, checked against the configuration.
+fn tokenizer_files(recipe: &Recipe, config: &GliClassConfig) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let Some(files) = &recipe.tokenizer else {
+        let markers = [config.class_token_index, config.text_token_index, config.example_token_index];
+        let pieces = markers.into_iter().min().unwrap_or(0) as usize;
+        return Ok(vec![(TOKENIZER, tokenizer(pieces, markers).to_string().into_bytes())]);
+    };
+    let bytes = files.read(TOKENIZER)?.bytes().to_vec();
+    check_tokenizer(config, &Tokenizer::from_bytes(&bytes)?)?;
+    let settings = files.get(TOKENIZER_CONFIG).map(|blob| (TOKENIZER_CONFIG, blob.bytes().to_vec()));
+    Ok(std::iter::once((TOKENIZER, bytes)).chain(settings).collect())
 }
 
 /// The bytes of one tensor, a few rows at a time. A scale is drawn with the weight it belongs to.
-fn fill(tensor: &StoredTensor, layout: &FileLayout, seed: u64, out: &mut dyn Write) -> std::io::Result<()> {
+fn fill(
+    tensor: &StoredTensor,
+    layout: &FileLayout,
+    seed: u64,
+    out: &mut dyn Write,
+    wrote: &mut dyn FnMut(u64),
+) -> std::io::Result<()> {
     let weight =
         tensor.name.strip_suffix("_scale").and_then(|w| layout.tensors().iter().find(|t| t.name == w));
     let (is_scale, drawn) = (weight.is_some(), weight.unwrap_or(tensor));
@@ -100,9 +125,10 @@ fn fill(tensor: &StoredTensor, layout: &FileLayout, seed: u64, out: &mut dyn Wri
                 if is_scale { scale.to_le_bytes().to_vec() } else { codes }
             })
             .collect();
-        for bytes in block {
-            out.write_all(&bytes)?;
+        for bytes in &block {
+            out.write_all(bytes)?;
         }
+        wrote(block.iter().map(|bytes| bytes.len() as u64).sum());
     }
     Ok(())
 }
@@ -122,67 +148,4 @@ fn quantization_config() -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::preset;
-    use dikast_core::checkpoint::ModelFiles;
-    use dikast_core::models::gliclass::GliClass;
-
-    fn tiny() -> Value {
-        let mut config = preset("gliclass-multilang-ultra").expect("a preset");
-        let encoder = &mut config["encoder_config"];
-        for (key, value) in [
-            ("vocab_size", 403),
-            ("d_model", 64),
-            ("d_ff", 96),
-            ("d_kv", 16),
-            ("num_heads", 4),
-            ("num_layers", 2),
-        ] {
-            encoder[key] = value.into();
-        }
-        for (key, value) in [
-            ("vocab_size", 403),
-            ("hidden_size", 64),
-            ("class_token_index", 400),
-            ("text_token_index", 401),
-            ("example_token_index", 402),
-            ("scorer_mlp_hidden_size", 32),
-        ] {
-            config[key] = value.into();
-        }
-        config
-    }
-
-    #[test]
-    fn a_synthetic_checkpoint_loads_and_is_the_same_for_the_same_seed() {
-        let dir = tempfile::tempdir().expect("a folder");
-        for (format, name) in [(Format::Bf16, "BF16"), (Format::Fp8, "FP8 W8A8")] {
-            let write = |folder: &str, seed| {
-                let path = dir.path().join(format!("{name}-{folder}"));
-                let bytes = write(&path, &tiny(), format, seed, &mut |_, _| {}).expect("it is written");
-                let file = std::fs::read(path.join("model.safetensors")).expect("the file");
-                assert_eq!(file.len() as u64, bytes);
-                let model = GliClass::load(&ModelFiles::open(&path).expect("the folder")).expect("it loads");
-                assert_eq!(model.format(), name);
-                file
-            };
-            let first = write("a", 1);
-            assert_eq!(first, write("b", 1));
-            assert_ne!(first, write("c", 2));
-        }
-    }
-
-    #[test]
-    fn the_published_sizes_are_met() {
-        let config = preset("gliclass-multilang-ultra").expect("a preset").to_string();
-        let expected = expected_tensors(&GliClassConfig::from_json(config.as_bytes()).expect("valid"));
-        let bytes = |fp8: bool| {
-            let choose = |t: &dikast_core::checkpoint::TensorSpec| {
-                if fp8 && !t.companions.is_empty() { StoredType::F8E4M3 } else { StoredType::BF16 }
-            };
-            FileLayout::new(expected.stored(choose)).expect("a layout").file_bytes()
-        };
-        assert_eq!((bytes(true), bytes(false)), (2_259_902_516, 3_416_522_340));
-    }
-}
+mod tests;

@@ -28,8 +28,16 @@ const MOST: usize = 50;
 pub(crate) fn measure(dir: &Path, ceilings: &Ceilings) -> Result<Value> {
     let start = Instant::now();
     if !dir.join("model.safetensors").exists() {
-        let config = dikast_synth::preset("gliclass-multilang-ultra").unwrap_or_default();
-        dikast_synth::write(dir, &config, dikast_synth::Format::Fp8, 1, &mut |_, _| {})?;
+        let like = "gliclass-multilang-ultra";
+        let config = dikast_synth::preset(like).unwrap_or_default();
+        let recipe = dikast_synth::Recipe {
+            config,
+            format: dikast_synth::Format::Fp8,
+            seed: 1,
+            tokenizer: None,
+            like: like.to_owned(),
+        };
+        dikast_synth::write(dir, &recipe, &mut |_, _| {})?;
     }
     let written = start.elapsed().as_secs_f64();
     let start = Instant::now();
@@ -150,11 +158,12 @@ fn timed(
         for (time, step) in
             pollster::block_on(backend.profile(plan, resident, batch))?.iter().zip(graph.steps())
         {
-            let name: String =
-                time.name.split('.').filter(|p| p.parse::<u32>().is_err()).collect::<Vec<_>>().join(".");
+            let out = step.outputs().first().map_or("", |&id| graph.tensor(id).name.as_str());
+            let path: Vec<&str> = out.split('.').filter(|p| p.parse::<u32>().is_err()).collect();
+            let name = format!("{} {}", step.name(), path.join("."));
             let entry = these.entry(name).or_default();
             entry.0 += 1;
-            entry.1 += time.nanoseconds as f64 / 1e6;
+            entry.1 += time.nanos as f64 / 1e6;
             entry.2 +=
                 1e3 * roofline::floor(graph, step, &batch.sizes, lengths, backend.uses_matrices(), ceilings);
         }

@@ -113,12 +113,14 @@ pub(crate) async fn times(
     let mut best: Vec<(String, u64)> = Vec::new();
     for repeat in 0..repeats {
         let times = backend.profile(&mut plan, &resident, &batch).await?;
-        let products = times.into_iter().filter(|t| t.name.contains("Linear"));
-        for (i, t) in products.enumerate() {
+        let named = times.into_iter().map(|t| (&graph.steps()[t.step], t.nanos));
+        let products = named.filter(|(step, _)| step.name().contains("Linear"));
+        for (i, (step, nanos)) in products.enumerate() {
             if repeat == 0 {
-                best.push((t.name, t.nanoseconds));
+                let out = step.outputs().first().map_or("", |&id| graph.tensor(id).name.as_str());
+                best.push((format!("{} {out}", step.name()), nanos));
             } else if let Some((_, least)) = best.get_mut(i) {
-                *least = t.nanoseconds.min(*least);
+                *least = nanos.min(*least);
             }
         }
     }

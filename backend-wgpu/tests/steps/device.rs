@@ -309,8 +309,8 @@ fn every_step_is_timed() {
     match pollster::block_on(backend.profile(&mut plan, &resident, &batch)) {
         Ok(times) => {
             assert_eq!(times.len(), ready.graph.steps().len());
-            assert_eq!(times[1].name, "RmsNormQuantize n1.codes");
-            assert!(times.iter().any(|t| t.nanoseconds > 0));
+            assert!(times.iter().enumerate().all(|(i, t)| t.step == i));
+            assert!(times.iter().any(|t| t.nanos > 0));
         }
         Err(error) => assert!(matches!(error, Error::Unsupported { .. }), "{error}"),
     }

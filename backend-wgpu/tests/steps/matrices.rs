@@ -39,7 +39,7 @@ fn products(seed: u64, packing: &Packing, k: usize, n: usize) -> Ready {
 fn available() -> bool {
     let Some(backend) = open(&f16_path()) else { return false };
     if !backend.uses_matrices() {
-        println!("NOT RUN: the device has no cooperative matrices");
+        eprintln!("NOT RUN: the device has no cooperative matrices");
     }
     backend.uses_matrices()
 }

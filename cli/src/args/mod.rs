@@ -1,13 +1,17 @@
 //! The command line: the one definition behind parsing, `--help`, completions and the man page.
 
+mod bench;
 mod classify;
+mod synth;
 mod values;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
+pub(crate) use synth::{Quant, SynthArgs};
 
 use crate::classifier::BackendChoice;
 use crate::exit;
@@ -28,6 +32,10 @@ pub(crate) enum Command {
     Classify(Box<ClassifyArgs>),
     /// Show what a model is made of and what it needs.
     Inspect(InspectArgs),
+    /// Measure how fast a model runs on this machine, and how near that is to what the machine can do.
+    Bench(BenchArgs),
+    /// Write a model of random weights at real shapes, for benchmarks.
+    Synth(SynthArgs),
     /// Print the completion script for a shell.
     #[command(
         after_help = "Example:\n  dikast completions bash > ~/.local/share/bash-completion/completions/dikast"

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use dikast_core::backend::Backend as _;
+use dikast_core::backend::Backend;
 use dikast_core::checkpoint::{ModelFiles, Weights};
 use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::Sizes;
 use dikast_core::models::gliclass::{GliClass, GliClassConfig, Part, part_of, part_sizes};
 use dikast_core::tokens::Tokenizer;
+use dikast_synth::Provenance;
+use dikast_wgpu::{DeviceOptions, WgpuBackend};
 use serde::Serialize;
 
 use crate::args::InspectArgs;
@@ -17,6 +19,9 @@ use crate::exit::{Failure, Result};
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
     pub(super) name: String,
+    /// Set when the folder says that its weights are synthetic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) synthetic: Option<Synthetic>,
     pub(super) architecture: Architecture,
     /// Numbers of the model, scales of quantized weights left out.
     pub(super) parameters: u64,
@@ -30,6 +35,21 @@ pub(super) struct Facts {
     pub(super) digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) graph: Option<String>,
+}
+
+/// Where synthetic weights came from, as `provenance.json` says.
+#[derive(Debug, Serialize)]
+pub(super) struct Synthetic {
+    pub(super) tool: String,
+    pub(super) like: String,
+    pub(super) quant: String,
+    pub(super) seed: Option<u64>,
+}
+
+impl From<Provenance> for Synthetic {
+    fn from(Provenance { tool, like, quant, seed }: Provenance) -> Self {
+        Self { tool, like, quant, seed }
+    }
 }
 
 /// What `config.json` says.
@@ -79,7 +99,7 @@ pub(super) struct PartFacts {
 #[derive(Debug, Serialize)]
 pub(super) struct Memory {
     pub(super) backend: &'static str,
-    /// Whether this build contains the backend; without it there are no numbers.
+    /// Whether this build contains the backend; there are numbers if it does and finds its device.
     pub(super) built_in: bool,
     pub(super) tokens: usize,
     #[serde(flatten)]
@@ -126,6 +146,7 @@ impl Facts {
         let size = |name: &str| files.get(name).map_or(0, |blob| blob.bytes().len() as u64);
         Ok(Self {
             name: model.name().to_owned(),
+            synthetic: Provenance::read(files).map(Synthetic::from),
             architecture: Architecture::of(model.config()),
             parameters: parameters(weights),
             dtypes: dtypes(weights),
@@ -152,9 +173,9 @@ impl Architecture {
             head_width: encoder.d_kv,
             feed_forward: encoder.d_ff,
             embedding_rows: encoder.vocab_size,
-            scorer: format!("{:?}", config.scorer),
-            pooling: format!("{:?}", config.pooling),
-            class_pooling: format!("{:?}", config.class_token_pooling),
+            scorer: config.scorer.name().to_owned(),
+            pooling: config.pooling.name().to_owned(),
+            class_pooling: config.class_token_pooling.name().to_owned(),
             lstm: config.use_lstm,
             segment_embeddings: config.use_segment_embeddings,
             max_labels: config.max_labels,
@@ -209,19 +230,23 @@ fn dtypes(weights: &Weights) -> Vec<Stored> {
 
 /// What each backend needs for one sequence of `tokens` tokens.
 fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
-    let cpu = CpuBackend::new();
     let sizes = Sizes { tokens, sequences: 1, labels: tokens.div_ceil(16), text_tokens: tokens };
     // The sizes themselves, not their bucket: a backend without buckets has one of size zero.
-    let budget = cpu.budget(model.graph(), model.weights(), &sizes).map_err(Failure::Engine)?;
-    let need = Need {
+    let cpu = need(&CpuBackend::new(), model, &sizes)?;
+    let device = pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env())).ok();
+    let wgpu = device.map(|device| need(&device, model, &device.bucket(&sizes))).transpose()?;
+    Ok(vec![
+        Memory { backend: "cpu", built_in: true, tokens, need: Some(cpu) },
+        Memory { backend: "wgpu", built_in: true, tokens, need: wgpu },
+        Memory { backend: "cuda", built_in: false, tokens, need: None },
+    ])
+}
+
+fn need<B: Backend>(backend: &B, model: &GliClass, sizes: &Sizes) -> Result<Need> {
+    let budget = backend.budget(model.graph(), model.weights(), sizes).map_err(Failure::Engine)?;
+    Ok(Need {
         weights: budget.device_weights,
         host_tables: budget.host_tables,
         activations: budget.activations,
-    };
-    let absent = |backend| Memory { backend, built_in: false, tokens, need: None };
-    Ok(vec![
-        Memory { backend: "cpu", built_in: true, tokens, need: Some(need) },
-        absent("wgpu"),
-        absent("cuda"),
-    ])
+    })
 }

@@ -11,8 +11,8 @@ use crate::{Error, Result};
 pub enum Blob {
     /// Compiled into the program.
     Static(&'static [u8]),
-    /// Read into memory.
-    Owned(Arc<[u8]>),
+    /// Read into memory. A vector, because its memory can be asked for without risking the whole program.
+    Owned(Arc<Vec<u8>>),
     /// Mapped from disk.
     #[cfg(feature = "native")]
     Mapped(super::Mapped),
@@ -171,6 +171,6 @@ mod directory {
                 actual: about.len().max(MAX_TEXT_BYTES + 1),
             });
         }
-        Ok(Some(Blob::Owned(Arc::from(bytes))))
+        Ok(Some(Blob::Owned(Arc::new(bytes))))
     }
 }

@@ -25,8 +25,9 @@ mod writer;
 pub use files::{Blob, ModelFiles};
 #[cfg(feature = "native")]
 pub use mapped::Mapped;
+pub use shards::weight_files;
 pub use spec::{Alias, Companion, Expected, StoredTensor, TensorSpec, Values};
-pub use sums::Digest;
+pub use sums::{Digest, parse as parse_sums};
 pub use view::{StoredType, TensorView};
 pub use weights::{Checks, Weights};
 pub use writer::FileLayout;

@@ -66,6 +66,17 @@ pub(super) fn plan(files: &ModelFiles) -> Result<Plan> {
     Ok(Plan { files: names.into_iter().cloned().collect(), listed: Some(listed) })
 }
 
+/// The names of the files that hold a model's weights, from the files there are so far: the shards of
+/// `model.safetensors.index.json` where that is one of them, `model.safetensors` otherwise.
+///
+/// For callers that fetch files one by one; a [`super::Weights`] finds its files itself.
+///
+/// # Errors
+/// [`Error::Checkpoint`] for a malformed index.
+pub fn weight_files(files: &ModelFiles) -> Result<Vec<String>> {
+    Ok(plan(files)?.files)
+}
+
 /// A name without any path in it.
 fn plain(name: &str) -> bool {
     name.ends_with(".safetensors") && !name.contains(['/', '\\', ':', '\0']) && !name.contains("..")

@@ -46,7 +46,7 @@ impl fmt::Debug for Digest {
 ///
 /// # Errors
 /// [`Error::Checkpoint`] with the line number for anything else, and for two different sums of one file.
-pub(super) fn parse(bytes: &[u8]) -> Result<BTreeMap<&str, Digest>> {
+pub fn parse(bytes: &[u8]) -> Result<BTreeMap<&str, Digest>> {
     let bad = |line: usize, what: &str| {
         Error::checkpoint(
             FILE,

@@ -112,14 +112,8 @@ impl Dequantized {
         })
     }
 
-    /// The sums of code products. Products of two E4M3 values are multiples of 2⁻¹⁸ below 2¹⁸, so f64 holds sums of
-    /// up to 2¹⁷ of them exactly, in any order.
     fn product(&self, weight: &[TensorView<'_>]) -> Product<f64> {
-        multiply(&self.codes, self.rows, self.k, weight, |view, rows, out| {
-            let k = view.row_len();
-            let bytes = &view.bytes[rows.start * k..rows.end * k];
-            out.iter_mut().zip(bytes).for_each(|(o, &c)| *o = f64::from(e4m3::decode(c)));
-        })
+        multiply(&self.codes, self.rows, self.k, weight, widen_codes)
     }
 
     fn row(&self, product: &Product<f64>, i: usize, y: &mut [f32]) {
@@ -133,12 +127,20 @@ impl Dequantized {
     }
 }
 
-fn widen_f32(view: &TensorView<'_>, rows: std::ops::Range<usize>, out: &mut [f32]) {
+/// Codes as f64. Products of two E4M3 values are multiples of 2⁻¹⁸ below 2¹⁸, so f64 holds sums of up to 2¹⁷ of them
+/// exactly, in any order.
+pub(super) fn widen_codes(view: &TensorView<'_>, rows: std::ops::Range<usize>, out: &mut [f64]) {
+    let k = view.row_len();
+    let bytes = &view.bytes[rows.start * k..rows.end * k];
+    out.iter_mut().zip(bytes).for_each(|(o, &c)| *o = f64::from(e4m3::decode(c)));
+}
+
+pub(super) fn widen_f32(view: &TensorView<'_>, rows: std::ops::Range<usize>, out: &mut [f32]) {
     view.decode_rows(rows, out);
 }
 
 /// `x·Wᵀ` in blocks of output columns, each block `[rows, width]` row-major, one after the other.
-struct Product<T> {
+pub(super) struct Product<T> {
     data: Vec<T>,
     rows: usize,
     n: usize,
@@ -159,7 +161,7 @@ impl<T: Scalar + Into<f64>> Product<T> {
 }
 
 /// `x[rows, k] · Wᵀ` for a weight given as stacked parts; `widen` reads rows of a part.
-fn multiply<T: Scalar>(
+pub(super) fn multiply<T: Scalar>(
     x: &[T],
     rows: usize,
     k: usize,

@@ -5,12 +5,16 @@
 
 mod activation;
 mod attention;
+#[cfg(feature = "native")]
+mod ceilings;
 mod gemm;
 mod linear;
 mod lstm;
 mod norm;
 mod parallel;
 mod pool;
+#[cfg(feature = "native")]
+mod profile;
 mod score;
 mod select;
 mod store;
@@ -18,6 +22,8 @@ mod store;
 use std::future::{Future, ready};
 
 use crate::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
+#[cfg(feature = "native")]
+use crate::backend::{Ceilings, StepTime};
 use crate::checkpoint::Weights;
 use crate::graph::{Graph, Residency, Sizes, Step};
 use crate::{Error, Result};
@@ -120,11 +126,34 @@ impl Backend for CpuBackend {
         batch: &Batch,
         taps: &mut Taps,
     ) -> impl Future<Output = Result<Vec<f32>>> {
-        ready(forward(plan, resident, batch, taps))
+        ready(forward(plan, resident, batch, taps, &mut |_| {}))
+    }
+
+    /// Reads the clock after each step, the release of what it used last included. Not on wasm32, which has no clock.
+    #[cfg(feature = "native")]
+    fn profile(
+        &self,
+        plan: &mut CpuPlan,
+        resident: &CpuResident,
+        batch: &Batch,
+    ) -> impl Future<Output = Result<Vec<StepTime>>> {
+        ready(profile::profile(plan, resident, batch))
+    }
+
+    #[cfg(feature = "native")]
+    fn ceilings(&self) -> impl Future<Output = Result<Ceilings>> {
+        ready(Ok(ceilings::measure()))
     }
 }
 
-fn forward(plan: &CpuPlan, resident: &CpuResident, batch: &Batch, taps: &mut Taps) -> Result<Vec<f32>> {
+/// All steps in order; `done` gets the index of each step that is finished.
+fn forward(
+    plan: &CpuPlan,
+    resident: &CpuResident,
+    batch: &Batch,
+    taps: &mut Taps,
+    done: &mut dyn FnMut(usize),
+) -> Result<Vec<f32>> {
     let graph = &plan.graph;
     let mut store = Store::new(graph, &batch.sizes);
     for input in graph.inputs() {
@@ -140,6 +169,7 @@ fn forward(plan: &CpuPlan, resident: &CpuResident, batch: &Batch, taps: &mut Tap
         for &tensor in &plan.free_after[index] {
             store.free(tensor);
         }
+        done(index);
     }
     store.take_f32(graph.output())
 }

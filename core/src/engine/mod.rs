@@ -3,11 +3,12 @@
 mod pack;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 pub use pack::{pack, sizes};
 
 use crate::answers::{Classification, Receipt};
-use crate::backend::{Backend, MemoryBudget, Taps};
+use crate::backend::{Backend, Batch, MemoryBudget, StepTime, Taps};
 use crate::checkpoint::ModelFiles;
 use crate::graph::{Graph, Sizes};
 use crate::models::gliclass::GliClass;
@@ -68,6 +69,19 @@ impl<B: Backend> Engine<B> {
         }
         let resident = backend.load(model.graph(), model.weights(), progress)?;
         Ok(Self { backend, model, resident, plans: HashMap::new(), options })
+    }
+
+    /// Puts the model onto a new device: the way back after [`Error::DeviceLost`].
+    ///
+    /// # Errors
+    /// As [`Backend::load`]; the engine then keeps its old device.
+    pub fn replace_backend(&mut self, backend: B) -> Result<()> {
+        let resident = backend.load(self.model.graph(), self.model.weights(), &mut |_, _| {})?;
+        // Plans and weights of the old device go before the device itself.
+        self.plans.clear();
+        self.resident = resident;
+        self.backend = backend;
+        Ok(())
     }
 
     /// The device.
@@ -148,19 +162,8 @@ impl<B: Backend> Engine<B> {
     /// # Errors
     /// As [`Backend::run`].
     pub async fn run(&mut self, sequences: &[&Sequence], taps: &mut Taps) -> Result<Vec<Vec<f32>>> {
-        let graph = self.model.graph();
-        let batch = pack(graph, sequences, heads::selects_text_rows(self.model.config()))?;
-        let bucket = self.backend.bucket(&batch.sizes);
-        if !self.plans.contains_key(&bucket) {
-            self.plans.insert(bucket, self.backend.plan(graph, &self.resident, &bucket)?);
-        }
-        let Some(plan) = self.plans.get_mut(&bucket) else {
-            return Err(Error::Internal("the plan just made is gone".to_owned()));
-        };
-        let flat = self.backend.run(plan, &self.resident, &batch, taps).await?;
-        if flat.len() != batch.sizes.labels {
-            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
-        }
+        let batch = self.pack(sequences)?;
+        let flat = self.forward(&batch, taps).await?;
         let mut rest = flat.as_slice();
         Ok(sequences
             .iter()
@@ -172,6 +175,36 @@ impl<B: Backend> Engine<B> {
             .collect())
     }
 
+    /// All sequences as one batch of this model.
+    ///
+    /// # Errors
+    /// As [`pack`].
+    pub fn pack(&self, sequences: &[&Sequence]) -> Result<Batch> {
+        pack(self.model.graph(), sequences, heads::selects_text_rows(self.model.config()))
+    }
+
+    /// One forward pass over a batch made by [`Engine::pack`]: the logits of all sequences, one after the other.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn forward(&mut self, batch: &Batch, taps: &mut Taps) -> Result<Vec<f32>> {
+        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        let flat = self.backend.run(plan, &self.resident, batch, taps).await?;
+        if flat.len() != batch.sizes.labels {
+            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
+        }
+        Ok(flat)
+    }
+
+    /// The time of each step of one forward pass.
+    ///
+    /// # Errors
+    /// As [`Backend::profile`].
+    pub async fn profile(&mut self, batch: &Batch) -> Result<Vec<StepTime>> {
+        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        self.backend.profile(plan, &self.resident, batch).await
+    }
+
     fn receipt(&self, prepared: &Prepared) -> Receipt {
         let capabilities = self.backend.capabilities();
         Receipt {
@@ -181,7 +214,23 @@ impl<B: Backend> Engine<B> {
             quantization: self.model.format(),
             tokens: prepared.tokens,
             dropped_text_tokens: prepared.dropped_text_tokens,
+            cut_labels: prepared.cut_labels.clone(),
         }
+    }
+}
+
+/// The plan of the bucket in which a batch of these sizes runs, made at its first use.
+fn planned<'a, B: Backend>(
+    backend: &B,
+    model: &GliClass,
+    resident: &B::Resident,
+    plans: &'a mut HashMap<Sizes, B::Plan>,
+    sizes: &Sizes,
+) -> Result<&'a mut B::Plan> {
+    let bucket = backend.bucket(sizes);
+    match plans.entry(bucket) {
+        Entry::Occupied(made) => Ok(made.into_mut()),
+        Entry::Vacant(place) => Ok(place.insert(backend.plan(model.graph(), resident, &bucket)?)),
     }
 }
 

@@ -7,6 +7,7 @@
 mod arena;
 mod builder;
 mod check;
+mod cost;
 mod dim;
 mod display;
 mod step;
@@ -14,6 +15,7 @@ mod tensor;
 
 pub use arena::ArenaLayout;
 pub use builder::{GraphBuilder, Quantized};
+pub use cost::Cost;
 pub use dim::{Dim, Sizes, Symbol};
 pub use step::{Activation, Columns, LstmDirection, Pool, RelativeBias, Step};
 pub use tensor::{DType, Input, InputKind, Residency, Tensor, TensorId, Weight, WeightId};

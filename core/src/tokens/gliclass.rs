@@ -48,9 +48,10 @@ pub struct Prepared {
     pub tokens: u64,
     /// Text tokens dropped, over all sequences.
     pub dropped_text_tokens: u64,
-    /// Labels that lost their marker to [`crate::request::Truncation::Right`], over all sequences. Their score is
-    /// that of the zero vector and means nothing.
-    pub cut_labels: u64,
+    /// Indices of the labels that [`crate::request::Truncation::Right`] cut off or cut short in some sequence, in
+    /// order. Without its marker a label has the score of the zero vector, which means nothing; without its last
+    /// words it has the score of another label.
+    pub cut_labels: Vec<usize>,
 }
 
 /// Checks that a tokenizer belongs to a model: the three markers have the ids of the configuration and are matched in
@@ -113,7 +114,7 @@ pub fn prepare(
         groups,
         tokens: 0,
         dropped_text_tokens: 0,
-        cut_labels: 0,
+        cut_labels: Vec::new(),
     };
     for (window, text) in windows.into_iter().enumerate() {
         for group in prepared.groups.clone() {
@@ -124,10 +125,13 @@ pub fn prepare(
             let (sequence, cut_labels) = one(config, tokenizer, request, text, group, limit, &what)?;
             prepared.tokens += sequence.ids.len() as u64;
             prepared.dropped_text_tokens += u64::from(sequence.dropped_text_tokens);
-            prepared.cut_labels += cut_labels;
+            prepared.cut_labels.extend(cut_labels);
             prepared.sequences.push(sequence);
         }
     }
+    // Each window loses labels of its own.
+    prepared.cut_labels.sort_unstable();
+    prepared.cut_labels.dedup();
     Ok(prepared)
 }
 
@@ -139,7 +143,7 @@ fn one(
     group: Range<usize>,
     limit: usize,
     what: &str,
-) -> Result<(Sequence, u64)> {
+) -> Result<(Sequence, Vec<usize>)> {
     let labels = &request.labels.names()[group.clone()];
     let rendered = render(
         config.prompt_first,
@@ -152,19 +156,19 @@ fn one(
     if !request.strictness.allow_markers {
         markers::check(config, &rendered, &encoded, group.start, request.examples.is_empty())?;
     }
-    let class_tokens = |ids: &[u32]| ids.iter().filter(|&&id| id == config.class_token_index).count();
-    let before = class_tokens(&encoded.ids).min(labels.len());
-    let dropped =
-        cut::cut(&mut encoded, &rendered, request.truncation, limit, tokenizer.surrounding(), what)?;
-    let cut_labels = before.saturating_sub(class_tokens(&encoded.ids));
+    let cut = cut::cut(&mut encoded, &rendered, request.truncation, limit, tokenizer.surrounding(), what)?;
 
     let ids = tokenizer.surround(&encoded.ids);
     let attended = ids.len();
-    // The softmax of this scorer runs over all slots that the model fixes, used or not.
-    let fixed = config.max_labels.filter(|_| config.scorer == Scorer::Hopfield);
-    let mut sequence = Sequence::locate(config, ids, attended, fixed.unwrap_or(labels.len()));
-    sequence.dropped_text_tokens = u32::try_from(dropped).unwrap_or(u32::MAX);
-    Ok((sequence, cut_labels as u64))
+    let mut sequence = Sequence::locate(config, ids, attended, class_slots(config, labels.len()));
+    sequence.dropped_text_tokens = u32::try_from(cut.text_tokens).unwrap_or(u32::MAX);
+    Ok((sequence, cut.labels.into_iter().map(|i| group.start + i).collect()))
+}
+
+/// Class slots of a sequence with this many labels: more where the softmax of the scorer runs over all slots that the
+/// model fixes, used or not.
+pub fn class_slots(config: &GliClassConfig, labels: usize) -> usize {
+    config.max_labels.filter(|_| config.scorer == Scorer::Hopfield).unwrap_or(labels)
 }
 
 /// Prompt and examples are repeated in every forward pass, so their product is limited, not just each of them.

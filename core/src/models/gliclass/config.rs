@@ -108,3 +108,62 @@ pub struct GliClassConfig {
     /// Most labels of one request where `max_labels_alloc` fixes it.
     pub max_labels: Option<usize>,
 }
+
+impl Pooling {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::First,
+        Self::Last,
+        Self::Avg,
+        Self::Sum,
+        Self::Max,
+        Self::Rms,
+        Self::AbsMax,
+        Self::AbsAvg,
+        Self::Pass,
+    ];
+
+    /// The configuration's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Avg => "avg",
+            Self::Sum => "sum",
+            Self::Max => "max",
+            Self::Rms => "rms",
+            Self::AbsMax => "abs_max",
+            Self::AbsAvg => "abs_avg",
+            Self::Pass => "pass",
+        }
+    }
+}
+
+impl ClassPooling {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::First, Self::Average];
+
+    /// The configuration's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Average => "average",
+        }
+    }
+}
+
+impl Scorer {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Simple, Self::WeightedDot, Self::Mlp, Self::Hopfield, Self::CrossAttn];
+
+    /// The configuration's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::WeightedDot => "weighted-dot",
+            Self::Mlp => "mlp",
+            Self::Hopfield => "hopfield",
+            Self::CrossAttn => "cross-attn",
+        }
+    }
+}

@@ -18,6 +18,31 @@ pub struct GliClass {
     graph: Graph,
 }
 
+/// The small files of a model, checked: all that can be known before its weights are there.
+#[derive(Debug, Clone)]
+pub struct Preface {
+    config: GliClassConfig,
+    tokenizer: Tokenizer,
+}
+
+impl Preface {
+    /// Reads and checks `config.json` and `tokenizer.json`.
+    ///
+    /// # Errors
+    /// As [`GliClass::load`].
+    pub fn read(files: &ModelFiles) -> Result<Self> {
+        let config = GliClassConfig::from_json(files.read("config.json")?.bytes())?;
+        let tokenizer = Tokenizer::from_bytes(files.read("tokenizer.json")?.bytes())?;
+        check_tokenizer(&config, &tokenizer)?;
+        Ok(Self { config, tokenizer })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &GliClassConfig {
+        &self.config
+    }
+}
+
 impl GliClass {
     /// Loads and checks a model: `config.json`, `tokenizer.json`, the weights, `SHA256SUMS` where present.
     ///
@@ -25,9 +50,15 @@ impl GliClass {
     /// [`crate::Error::Checkpoint`] naming the file, key or tensor; [`crate::Error::Unsupported`] for another
     /// architecture.
     pub fn load(files: &ModelFiles) -> Result<Self> {
-        let config = GliClassConfig::from_json(files.read("config.json")?.bytes())?;
-        let tokenizer = Tokenizer::from_bytes(files.read("tokenizer.json")?.bytes())?;
-        check_tokenizer(&config, &tokenizer)?;
+        Self::with_preface(Preface::read(files)?, files)
+    }
+
+    /// The same after its small files, for callers that fetch the weights only once those are known to be right.
+    ///
+    /// # Errors
+    /// As [`GliClass::load`].
+    pub fn with_preface(preface: Preface, files: &ModelFiles) -> Result<Self> {
+        let Preface { config, tokenizer } = preface;
         let weights = Weights::open(files, &expected_tensors(&config), Checks::ALL)?;
         let graph = Self::build_graph(&config, &weights)?;
         Ok(Self { name: files.name().to_owned(), config, tokenizer, weights, graph })
@@ -38,7 +69,7 @@ impl GliClass {
     /// # Errors
     /// [`crate::Error::Unsupported`] when projections that run as one product are stored in different formats.
     pub fn build_graph(config: &GliClassConfig, weights: &Weights) -> Result<Graph> {
-        let mut b = GraphBuilder::new(format!("gliclass/mt5/{:?}", config.scorer).to_lowercase());
+        let mut b = GraphBuilder::new(format!("gliclass/mt5/{}", config.scorer.name()));
         let segments = config
             .use_segment_embeddings
             .then(|| b.weight("model.segment_embeddings.weight", &[3, config.encoder.d_model]));

@@ -72,7 +72,7 @@ impl GliClassConfig {
             class_token_pooling: top.choice(
                 "class_token_pooling",
                 ClassPooling::First,
-                &[("first", ClassPooling::First), ("average", ClassPooling::Average)],
+                &ClassPooling::ALL.map(|p| (p.name(), p)),
             )?,
             pooling,
             scorer,
@@ -205,38 +205,14 @@ fn encoder(fields: Fields<'_>, top: Fields<'_>) -> Result<Mt5Config> {
 }
 
 fn pooling(top: Fields<'_>) -> Result<Pooling> {
-    top.choice(
-        "pooling_strategy",
-        Pooling::First,
-        &[
-            ("first", Pooling::First),
-            ("last", Pooling::Last),
-            ("avg", Pooling::Avg),
-            ("sum", Pooling::Sum),
-            ("max", Pooling::Max),
-            ("rms", Pooling::Rms),
-            ("abs_max", Pooling::AbsMax),
-            ("abs_avg", Pooling::AbsAvg),
-            ("pass", Pooling::Pass),
-        ],
-    )
+    top.choice("pooling_strategy", Pooling::First, &Pooling::ALL.map(|p| (p.name(), p)))
 }
 
 fn scorer(top: Fields<'_>) -> Result<Scorer> {
     if top.string("scorer_type")? == Some("decoder-kv") {
         return Err(unsupported("scorer_type \"decoder-kv\"".to_owned()));
     }
-    top.choice(
-        "scorer_type",
-        Scorer::Simple,
-        &[
-            ("simple", Scorer::Simple),
-            ("weighted-dot", Scorer::WeightedDot),
-            ("mlp", Scorer::Mlp),
-            ("hopfield", Scorer::Hopfield),
-            ("cross-attn", Scorer::CrossAttn),
-        ],
-    )
+    top.choice("scorer_type", Scorer::Simple, &Scorer::ALL.map(|s| (s.name(), s)))
 }
 
 /// `max_labels_alloc`: a number, `"dynamic"` (the default: no limit), or `"fixed"` (`max_num_classes`, default 25).

@@ -1,0 +1,52 @@
+/** What is loaded, where it runs, and what this browser can do. */
+
+import type { Compatibility, ModelInfo } from 'dikast-web';
+
+import { element, make } from './dom.ts';
+import { bytes, count, milliseconds } from './format.ts';
+
+type Facts = [name: string, value: string][];
+
+export function showModel(info: ModelInfo): void {
+  const { architecture: shape, origin, timing } = info;
+  const kept = { opfs: 'kept in this browser', 'cache-storage': 'kept in this browser', none: 'not kept' }[origin.cached];
+  const from = {
+    network: `downloaded (${bytes(origin.fetched_bytes)}), ${kept}`,
+    cache: 'kept in this browser from an earlier visit',
+    mixed: `partly kept, ${bytes(origin.fetched_bytes)} downloaded`,
+    files: 'your folder',
+  }[origin.from];
+  const facts: Facts = [
+    ['Name', info.name],
+    ['Shape', `${shape.layers} layers, width ${count(shape.width)}, ${shape.heads} heads, ${shape.scorer} scorer`],
+    ['Weights', `${bytes(info.weight_bytes)}, ${info.format}`],
+    ['Vocabulary', `${count(shape.vocabulary)} tokens`],
+    ['Limit', `${count(info.max_tokens)} tokens${shape.max_labels === null ? '' : `, ${count(shape.max_labels)} labels`}`],
+    ['From', from],
+    ['Checked', origin.verified ? 'SHA-256 of every file' : 'structure and values; no sums were published'],
+    ['Runs on', info.backend === 'cpu' ? 'CPU, WebAssembly with SIMD' : `GPU, ${info.device}`],
+    ['Loaded in', milliseconds(timing.program_ms + timing.files_ms + timing.check_ms + timing.prepare_ms)],
+  ];
+  if (origin.repaired.length > 0) facts.push(['Repaired', `${origin.repaired.join(', ')}: damaged here, fetched again`]);
+  fill('facts', [...facts, ...Object.entries(info.details)]);
+  element('where-backend', HTMLSpanElement).textContent =
+    info.backend === 'cpu'
+      ? 'here on the CPU, with 128-bit vectors.'
+      : `here on the graphics device (${info.device}), by WebGPU.`;
+}
+
+export function showBrowser(found: Compatibility): void {
+  const gpu = found.webgpu;
+  fill('browser', [
+    ['WebGPU', gpu.available ? gpu.adapter + (gpu.software ? ' (software)' : '') : gpu.reason],
+    ...(gpu.available ? ([['GPU features', gpu.features.join(', ') || 'none']] satisfies Facts) : []),
+    ['SIMD', found.webAssemblySimd ? '128 bit' : 'none'],
+    ['Storage', { opfs: 'private file system', 'cache-storage': 'Cache Storage', none: 'memory only' }[found.cache]],
+    ...(found.freeStorage === undefined ? [] : ([['Free storage', bytes(found.freeStorage)]] satisfies Facts)),
+  ]);
+}
+
+function fill(id: string, facts: Facts): void {
+  const rows = facts.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value)));
+  document.getElementById(id)?.replaceChildren(...rows);
+}

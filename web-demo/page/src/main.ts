@@ -1,0 +1,171 @@
+/** The page: what is asked on the left, the verdict on the right, the model behind it. */
+
+import {
+  Classifier,
+  DikastError,
+  type Source,
+  checkCompatibility,
+  clearCache,
+} from 'dikast-web';
+
+import { Asker, PAUSE_MS, type Question } from './asker.ts';
+import { Chips } from './chips.ts';
+import { element, make } from './dom.ts';
+import { EXAMPLES, type ExampleText } from './examples.ts';
+import { showBrowser, showModel } from './facts.ts';
+import { milliseconds } from './format.ts';
+import { keepPage } from './offline.ts';
+import { BUILTIN, initialSource, watchSources } from './source.ts';
+import { showState } from './state.ts';
+import { startTheme } from './theme.ts';
+import { Verdict } from './verdict.ts';
+
+const text = element('text', HTMLTextAreaElement);
+const threshold = element('threshold', HTMLInputElement);
+const sourceNote = element('source-note', HTMLParagraphElement);
+const verdict = new Verdict();
+const chips = new Chips(() => changed());
+const asker = new Asker({
+  asked: () => verdict.bars.stale(true),
+  answered: (answer) => classifier && verdict.answer(answer, classifier.info),
+  failed: (error) => verdict.failure(error, { retry: error.kind === 'Crashed', back: false }),
+});
+
+let classifier: Classifier | undefined;
+let loading: { source: Source; controller: AbortController } | undefined;
+let failedSource: Source | undefined;
+/** Where the model in use came from. */
+let current: Source = BUILTIN;
+
+/** Loads a model; the one in use answers on until the new one is there. */
+async function load(source: Source): Promise<void> {
+  loading?.controller.abort();
+  const controller = new AbortController();
+  const mine = { source, controller };
+  loading = mine;
+  failedSource = undefined;
+  sourceNote.textContent = '';
+  showState('busy', 'Loading');
+  asker.use(undefined);
+  verdict.progress({ stage: 'program', file: '', done: 0, total: 0 });
+  try {
+    const loaded = await Classifier.load(source, {
+      signal: controller.signal,
+      progress: (progress) => verdict.progress(progress),
+    });
+    if (loading !== mine) return loaded.dispose();
+    classifier?.dispose();
+    classifier = loaded;
+    current = source;
+    loading = undefined;
+    ready(loaded, source);
+  } catch (error) {
+    if (loading !== mine) return;
+    loading = undefined;
+    failedSource = source;
+    showState('failed', 'No model');
+    if (!(error instanceof DikastError)) throw error;
+    offerBack();
+    verdict.failure(error, { retry: true, back: classifier !== undefined || source !== BUILTIN });
+  }
+}
+
+function ready(loaded: Classifier, source: Source): void {
+  const where = loaded.info.backend === 'cpu' ? 'CPU' : 'GPU';
+  showState('ready', `Ready on the ${where}`);
+  showModel(loaded.info);
+  element('builtin', HTMLButtonElement).hidden = source === BUILTIN;
+  document.documentElement.dataset['model'] = loaded.info.name;
+  asker.use(loaded);
+  changed(0);
+  void keepPage().then((kept) => {
+    if (kept && loaded.info.origin.cached !== 'none') showState('ready', `Ready on the ${where}`, ', works offline');
+  });
+}
+
+/** The way back from a failed load: the model that is still there, or the built-in one. */
+function offerBack(): void {
+  const name = classifier?.info.name;
+  const button = element('failure-back', HTMLButtonElement);
+  button.textContent = name === undefined ? 'Use the built-in model' : `Back to ${name}`;
+  button.onclick = () => {
+    failedSource = undefined;
+    if (classifier) ready(classifier, current);
+    else void load(BUILTIN);
+  };
+}
+
+/** Something on the left changed, or the model did. */
+function changed(pause = PAUSE_MS): void {
+  const question: Question = {
+    text: text.value,
+    labels: [...chips.labels],
+    single: element('mode-single', HTMLInputElement).checked,
+    threshold: Number(threshold.value) / 100,
+  };
+  element('threshold-field', HTMLDivElement).classList.toggle('off', question.single);
+  threshold.disabled = question.single;
+  element('threshold-value', HTMLOutputElement).textContent = `${threshold.value} %`;
+  for (const button of document.querySelectorAll<HTMLButtonElement>('#examples button')) {
+    button.setAttribute('aria-pressed', String(button.dataset['text'] === question.text));
+  }
+  const missing = question.text.trim() === '' ? 'Write a text to judge.' : question.labels.length === 0 ? 'Name at least one label.' : '';
+  if (missing === '') {
+    asker.ask(question, pause);
+  } else {
+    asker.drop();
+    if (!loading && !failedSource) verdict.placeholder(missing);
+  }
+}
+
+function use(example: ExampleText): void {
+  text.value = example.text;
+  text.lang = example.language;
+  chips.set(example.labels);
+  element(example.single ? 'mode-single' : 'mode-multi', HTMLInputElement).checked = true;
+  changed();
+}
+
+function exampleButton(example: ExampleText): HTMLLIElement {
+  const language = make('span', { className: 'language', ariaHidden: 'true' }, example.language);
+  const button = make('button', { type: 'button' }, language, make('span', { lang: example.language }, example.title));
+  button.dataset['text'] = example.text;
+  button.addEventListener('click', () => use(example));
+  return make('li', {}, button);
+}
+
+/** What nobody foresaw still gets its message. */
+function unforeseen(reason: unknown): void {
+  const error = reason instanceof DikastError ? reason : new DikastError({ kind: 'Internal' }, String(reason));
+  verdict.failure(error, { retry: true, back: false });
+  showState('failed', 'Stopped');
+}
+
+async function start(): Promise<void> {
+  addEventListener('error', (event) => unforeseen(event.error ?? event.message));
+  addEventListener('unhandledrejection', (event) => unforeseen(event.reason));
+  startTheme();
+  element('examples', HTMLUListElement).append(...EXAMPLES.map(exampleButton));
+  text.addEventListener('input', () => changed());
+  threshold.addEventListener('input', () => changed());
+  for (const id of ['mode-single', 'mode-multi']) element(id, HTMLInputElement).addEventListener('change', () => changed());
+  element('loading-cancel', HTMLButtonElement).addEventListener('click', () => loading?.controller.abort());
+  element('failure-retry', HTMLButtonElement).addEventListener('click', () => {
+    if (failedSource || !classifier) void load(failedSource ?? BUILTIN);
+    else changed();
+  });
+  element('forget', HTMLButtonElement).addEventListener('click', () => {
+    void clearCache().then(() => (sourceNote.textContent = 'Nothing is kept any more; the model in use stays until you leave.'));
+  });
+  watchSources((source) => void load(source));
+  const first = EXAMPLES[0];
+  if (first) use(first);
+
+  await load(initialSource());
+  // Measured from the navigation on, for whoever looks.
+  document.documentElement.dataset['ready'] = milliseconds(performance.now());
+  // Looking for a graphics device takes long enough to be worth waiting with.
+  showBrowser(await checkCompatibility());
+}
+
+void start();

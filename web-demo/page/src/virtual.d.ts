@@ -1,0 +1,5 @@
+declare module 'virtual:default-model' {
+  import type { RemoteSource } from 'dikast-web';
+  const model: Required<RemoteSource> & { base: string };
+  export default model;
+}
