@@ -71,7 +71,8 @@ fn attention(
         var s: array<vec4<f32>, 4>;
         for (var d0 = 0u; d0 < params.head_dim; d0 += 32u) {
             workgroupBarrier();
-            for (var i = lane; i < 256u; i += 64u) {
+            for (var turn = 0u; turn < 4u; turn++) {
+                let i = lane + 64u * turn;
                 let d = i % 32u;
                 let g = i / 32u;
                 tile_q[d * 8u + g] = four_rows_q(task, head, d0 + d, 4u * g);
@@ -162,40 +163,30 @@ fn attention(
 
 // Element d of four queries from the task's query `at`; those beyond its end repeat the last and are never stored.
 fn four_rows_q(task: Task, head: u32, d: u32, at: u32) -> vec4<f32> {
-    var r: vec4<f32>;
-    if (d < params.head_dim) {
-        let column = params.q_start + head * params.head_dim + d;
-        for (var i = 0u; i < 4u; i++) {
-            r[i] = q[min(task.query + at + i, task.query_end - 1u) * params.q_stride + column];
-        }
-    }
-    return r;
+    let column = params.q_start + head * params.head_dim + min(d, params.head_dim - 1u);
+    let rows = min(vec4<u32>(task.query + at) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(task.query_end - 1u));
+    let i = rows * params.q_stride + column;
+    return select(vec4<f32>(), vec4<f32>(q[i.x], q[i.y], q[i.z], q[i.w]), d < params.head_dim);
 }
 
 // Element d of four keys; those beyond the end repeat the last and are masked.
 fn four_rows_k(task: Task, head: u32, d: u32, key: u32) -> vec4<f32> {
-    var r: vec4<f32>;
-    if (d < params.head_dim) {
-        let column = params.k_start + head * params.head_dim + d;
-        for (var i = 0u; i < 4u; i++) {
-            r[i] = k[min(key + i, task.key_end - 1u) * params.k_stride + column];
-        }
-    }
-    return r;
+    let column = params.k_start + head * params.head_dim + min(d, params.head_dim - 1u);
+    let rows = min(vec4<u32>(key) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(task.key_end - 1u));
+    let i = rows * params.k_stride + column;
+    return select(vec4<f32>(), vec4<f32>(k[i.x], k[i.y], k[i.z], k[i.w]), d < params.head_dim);
 }
 
 // 32 keys' values in 32 columns.
 fn load_values(task: Task, head: u32, lane: u32, key: u32, first_column: u32) {
-    for (var i = lane; i < 256u; i += 64u) {
-        let column = first_column + 4u * (i % 8u);
+    let last = params.head_dim - 1u;
+    for (var turn = 0u; turn < 4u; turn++) {
+        let i = lane + 64u * turn;
+        let column = vec4<u32>(first_column + 4u * (i % 8u)) + vec4<u32>(0u, 1u, 2u, 3u);
         let at = min(key + i / 8u, task.key_end - 1u) * params.v_stride + params.v_start + head * params.head_dim;
-        var r: vec4<f32>;
-        for (var c = 0u; c < 4u; c++) {
-            if (column + c < params.head_dim) {
-                r[c] = v[at + column + c];
-            }
-        }
-        tile_kv[i] = r;
+        let c = min(column, vec4<u32>(last)) + at;
+        let r = vec4<f32>(v[c.x], v[c.y], v[c.z], v[c.w]);
+        tile_kv[i] = select(vec4<f32>(), r, column <= vec4<u32>(last));
     }
 }
 
@@ -206,11 +197,12 @@ fn score(product: vec4<f32>, task: Task, head: u32, bias_stride: u32, at: u32, k
     }
     var s = product * params.scale;
     if (params.biased != 0u) {
-        let reach = i32(params.reach);
-        for (var i = 0u; i < 4u; i++) {
-            let distance = clamp(i32(key - task.key) - i32(task.place + at + i), -reach, reach);
-            s[i] += bias_table[buckets[u32(distance + reach)] * bias_stride + head];
-        }
+        let reach = vec4<i32>(i32(params.reach));
+        let queries = vec4<i32>(i32(task.place + at)) + vec4<i32>(0, 1, 2, 3);
+        let place = vec4<i32>(i32(key - task.key));
+        let d = vec4<u32>(clamp(place - queries, -reach, reach) + reach);
+        let row = vec4<u32>(buckets[d.x], buckets[d.y], buckets[d.z], buckets[d.w]) * bias_stride + head;
+        s += vec4<f32>(bias_table[row.x], bias_table[row.y], bias_table[row.z], bias_table[row.w]);
     }
     return s;
 }

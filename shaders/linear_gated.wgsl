@@ -18,14 +18,14 @@ struct Params {
 
 const HALVES: u32 = 2u;
 
-fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
-    let at = column * params.w_stride + k4;
+fn word(half: u32, column: u32, at: u32) -> Word {
     if (half == 0u) {
-        return vec4<W>(decode(gate[at]));
+        return gate[column * params.w_stride + at];
     }
-    return vec4<W>(decode(up[at]));
+    return up[column * params.w_stride + at];
 }
 
 fn finish(row: u32, n4: u32, g: vec4<f32>, u: vec4<f32>) -> vec4<f32> {
-    return activate(params.activation, g) * u;
+    let f = activate(params.activation, g);
+    return (f.a * f.b) * u;
 }

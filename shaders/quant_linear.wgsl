@@ -1,5 +1,5 @@
 // QuantLinear: out = (Σ e4m3(codes)·e4m3(W) · scales[row]) · weight_scales[n] + residual.
-// With tile.wgsl or skinny.wgsl, x_e4m3.wgsl and format_e4m3.wgsl. Products of two E4M3 values are exact.
+// With tile.wgsl or skinny.wgsl, x_e4m3.wgsl and format_e4m3.wgsl; or with coop.wgsl and the parts that read sixteen codes. Products of two E4M3 values are exact.
 struct Params {
     rows: u32,
     k: u32,
@@ -20,14 +20,15 @@ struct Params {
 
 const HALVES: u32 = 1u;
 
-fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
-    return vec4<W>(decode(weight[column * params.w_stride + k4]));
+fn word(half: u32, column: u32, at: u32) -> Word {
+    return weight[column * params.w_stride + at];
 }
 
 fn finish(row: u32, n4: u32, sum: vec4<f32>, unused: vec4<f32>) -> vec4<f32> {
-    var v = (sum * scales[row]) * weight_scales[n4];
+    let v = sum * scales[row];
     if (params.residual != 0u) {
-        v += residual[row * params.out_stride + n4];
+        // Explicit: a driver may fuse the two or not, and the loops must not differ.
+        return fma(v, weight_scales[n4], residual[row * params.out_stride + n4]);
     }
-    return v;
+    return v * weight_scales[n4];
 }

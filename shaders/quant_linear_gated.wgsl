@@ -1,5 +1,5 @@
 // QuantLinearGated: the gate of LinearGated over the product of QuantLinear.
-// With tile.wgsl or skinny.wgsl, x_e4m3.wgsl and format_e4m3.wgsl.
+// With tile.wgsl or skinny.wgsl, x_e4m3.wgsl and format_e4m3.wgsl; or with coop.wgsl and the parts that read sixteen codes.
 struct Params {
     rows: u32,
     k: u32,
@@ -21,15 +21,15 @@ struct Params {
 
 const HALVES: u32 = 2u;
 
-fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
-    let at = column * params.w_stride + k4;
+fn word(half: u32, column: u32, at: u32) -> Word {
     if (half == 0u) {
-        return vec4<W>(decode(gate[at]));
+        return gate[column * params.w_stride + at];
     }
-    return vec4<W>(decode(up[at]));
+    return up[column * params.w_stride + at];
 }
 
 fn finish(row: u32, n4: u32, g: vec4<f32>, u: vec4<f32>) -> vec4<f32> {
     let scale = scales[row];
-    return activate(params.activation, (g * scale) * gate_scales[n4]) * ((u * scale) * up_scales[n4]);
+    let f = activate(params.activation, (g * scale) * gate_scales[n4]);
+    return (f.a * f.b) * ((u * scale) * up_scales[n4]);
 }

@@ -40,6 +40,11 @@ impl WgpuBackend {
         self.device.f16
     }
 
+    /// Whether products of E4M3 operands run on cooperative matrices where their width allows.
+    pub fn uses_matrices(&self) -> bool {
+        self.device.cooperative
+    }
+
     /// Pipelines compiled so far.
     pub fn pipelines(&self) -> usize {
         self.pipelines.len()
@@ -326,6 +331,7 @@ fn capabilities(device: &Device) -> Capabilities {
             detail("kind", device.adapter.kind.clone()),
             detail("driver", device.adapter.driver.clone()),
             detail("products", if device.f16 { "f16" } else { "f32" }.to_owned()),
+            detail("cooperative matrices", device.cooperative.to_string()),
             detail("shader-f16", device.adapter.f16.to_string()),
             detail("subgroups", device.subgroups.to_string()),
             detail("timestamp queries", device.timestamps.to_string()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use dikast_core::{Error, Result};
 
 use crate::adapter::{self, AdapterSummary};
-use crate::options::{DeviceOptions, Precision, ProductChoice};
+use crate::options::{DeviceOptions, Matrices, Precision, ProductChoice};
 
 /// Bytes handed to the queue before it is flushed: what an upload may hold in staging memory.
 const UPLOAD_WINDOW: u64 = 64 << 20;
@@ -23,6 +23,8 @@ pub(crate) struct Device {
     pub(crate) limits: wgpu::Limits,
     /// Whether products may multiply in f16.
     pub(crate) f16: bool,
+    /// Whether products may run on cooperative matrices.
+    pub(crate) cooperative: bool,
     /// Whether passes can be timed.
     pub(crate) timestamps: bool,
     pub(crate) subgroups: bool,
@@ -54,12 +56,16 @@ impl Device {
         let (summary, info) = (adapter::summary(&adapter), adapter.get_info());
         let limits = limits(&adapter, options);
         let wanted = wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
-        let features = adapter.features() & wanted;
+        let mut features = adapter.features() & wanted;
+        let f16 = features.contains(wgpu::Features::SHADER_F16) && options.precision != Precision::F32;
+        let cooperative = f16 && options.matrices != Matrices::Off && matrices(&adapter);
+        features.set(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, cooperative);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("dikast"),
             required_features: features,
             required_limits: limits.clone(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
+            experimental_features: if cooperative { experimental() } else { Default::default() },
             ..Default::default()
         };
         let (raw, queue) = adapter.request_device(&descriptor).await.map_err(|e| Error::Unsupported {
@@ -77,7 +83,8 @@ impl Device {
             lock(&sink).uncaught.get_or_insert(fault(error));
         }));
         Ok(Self {
-            f16: features.contains(wgpu::Features::SHADER_F16) && options.precision != Precision::F32,
+            f16,
+            cooperative,
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
             subgroups: adapter.features().contains(wgpu::Features::SUBGROUP),
             software: info.device_type == wgpu::DeviceType::Cpu,
@@ -266,6 +273,27 @@ fn limits(adapter: &wgpu::Adapter, options: &DeviceOptions) -> wgpu::Limits {
             .min(base.max_storage_buffers_per_shader_stage),
         ..base.or_worse_values_from(&has)
     }
+}
+
+/// Whether the adapter multiplies 16×16 matrices of f16 into f32 in subgroups of 32, which is what `coop.wgsl` is made for.
+fn matrices(adapter: &wgpu::Adapter) -> bool {
+    use wgpu::CooperativeScalarType::{F16, F32};
+
+    let info = adapter.get_info();
+    let fits = |p: &wgpu::CooperativeMatrixProperties| {
+        (p.m_size, p.n_size, p.k_size, p.ab_type, p.cr_type) == (16, 16, 16, F16, F32)
+    };
+    adapter.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+        && (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
+        && adapter.cooperative_matrix_properties().iter().any(fits)
+}
+
+#[allow(unsafe_code, reason = "wgpu asks for it before it grants an experimental feature")]
+fn experimental() -> wgpu::ExperimentalFeatures {
+    // SAFETY: the one experimental feature that is asked for is cooperative matrices. `coop.wgsl` keeps to what
+    // the adapter says it supports (see `matrices`), uses them in uniform control flow alone, and loads and
+    // stores inside its own workgroup memory.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
 }
 
 fn fault(error: wgpu::Error) -> Fault {

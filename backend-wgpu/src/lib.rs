@@ -11,8 +11,9 @@
 //! Sums are f32 and so is the residual stream. Where the device has `shader-f16`, products multiply f16 operands where
 //! these are exact or known to fit (see `range.rs`); the f32 path is always there and can be forced.
 //!
-//! **Batch invariance**: a row's sums run in an order that depends on widths and the device alone. All loops of a
-//! product add up k in ascending order with one fused multiply-add each, so the bucket may choose the loop.
+//! **Batch invariance**: a row's sums run in an order that depends on widths and the device alone. The portable loops of
+//! a product add up four chains of k, one fused multiply-add a term. Cooperative matrices, where a native device has them,
+//! are another sum of the same exact products, so a product takes them for every number of rows or for none.
 //!
 //! Shaders are in `shaders/`, one file a step; the modules here only choose, place and record.
 
@@ -36,6 +37,8 @@ mod tiles;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use backend::WgpuBackend;
-pub use options::{ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Precision, ProductChoice};
+pub use options::{
+    ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Matrices, Precision, ProductChoice,
+};
 pub use plan::WgpuPlan;
 pub use resident::WgpuResident;

@@ -27,7 +27,8 @@ pub enum Precision {
     F32,
 }
 
-/// Loop of the matrix products. All give the same bits; forcing one is for tests and measurements.
+/// Loop of the matrix products, for tests and measurements. All sum in the same order but `Cooperative`, which is another sum
+/// of the same exact products; `Auto` takes it where the device has it, for every number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProductChoice {
     /// By the number of rows and the device.
@@ -46,6 +47,24 @@ pub enum ProductChoice {
         /// K per step, a multiple of 4.
         depth: u32,
     },
+    /// Cooperative matrices, where the device has them: tiles of `32 m × 32 n` results, both 1, 2 or 4. Products that
+    /// cannot have them run as with `Auto`.
+    Cooperative {
+        /// Subgroups along the rows.
+        m: u32,
+        /// Subgroups along the columns.
+        n: u32,
+    },
+}
+
+/// Whether products of E4M3 operands may run on cooperative matrices (tensor cores).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Matrices {
+    /// Where the device has them and `shader-f16` is in use; native only.
+    #[default]
+    Auto,
+    /// Never: the loops that every device has.
+    Off,
 }
 
 /// Limits lower than what the adapter grants. A value of `None` takes what it grants.
@@ -76,6 +95,8 @@ pub struct DeviceOptions {
     pub memory: Option<u64>,
     /// How long the device may take for one batch or one part of an upload before it counts as lost. Native only.
     pub timeout: Duration,
+    /// Cooperative matrices.
+    pub matrices: Matrices,
     /// Loop of the products.
     pub product: ProductChoice,
 }
@@ -88,6 +109,7 @@ impl Default for DeviceOptions {
             limits: LimitOverrides::default(),
             memory: None,
             timeout: Duration::from_secs(120),
+            matrices: Matrices::default(),
             product: ProductChoice::default(),
         }
     }

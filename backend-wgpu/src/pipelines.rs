@@ -21,6 +21,22 @@ struct Cache {
     pipelines: HashMap<Key, wgpu::ComputePipeline>,
 }
 
+/// Compiles a shader with bounds checks, but without the counter that wgpu puts into every loop against endless ones: with
+/// it no driver unrolls a loop.
+#[allow(unsafe_code, reason = "wgpu lets only trusted shaders do without loop counters")]
+fn module(device: &Device, shader: Shader) -> wgpu::ShaderModule {
+    let checks =
+        wgpu::ShaderRuntimeChecks { force_loop_bounding: false, ..wgpu::ShaderRuntimeChecks::checked() };
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label: Some(shader.entry()),
+        source: wgpu::ShaderSource::Wgsl(shader.source().into()),
+    };
+    // SAFETY: the shaders are the project's own, and every loop in them ends: its bound is a constant, a parameter
+    // of the plan or an offset of the batch that `inputs.rs` has checked, and its counter only grows. All other
+    // checks stay on.
+    unsafe { device.raw.create_shader_module_trusted(descriptor, checks) }
+}
+
 impl Pipelines {
     /// The pipeline of a recipe, compiled on first use. Call it inside [`Device::guarded`].
     pub(crate) fn get(&self, device: &Device, recipe: &Recipe) -> wgpu::ComputePipeline {
@@ -31,12 +47,7 @@ impl Pipelines {
         if let Some(pipeline) = pipelines.get(&key) {
             return pipeline.clone();
         }
-        let module = modules.entry(shader).or_insert_with(|| {
-            device.raw.create_shader_module(wgpu::ShaderModuleDescriptor {
-                label: Some(shader.entry()),
-                source: wgpu::ShaderSource::Wgsl(shader.source().into()),
-            })
-        });
+        let module = modules.entry(shader).or_insert_with(|| module(device, shader));
         let constants: Vec<(&str, f64)> = constants.iter().map(|&(n, v)| (n, f64::from(v))).collect();
         let pipeline = device.raw.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(shader.entry()),

@@ -79,6 +79,7 @@ impl WgpuPlan {
                 workgroup_memory: device.limits.max_compute_workgroup_storage_size,
                 choice: device.product,
                 software: device.software,
+                cooperative: device.cooperative,
             },
             f16: device.f16,
             bounds: range::bounds(graph, resident),

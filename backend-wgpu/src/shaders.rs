@@ -1,16 +1,18 @@
 //! The shaders: one WGSL file a step, and the parts that several steps share.
 //!
 //! A module's text is a preamble and then files one after the other; WGSL does not care for their order. The preamble
-//! is at most three lines, and all that ever varies in the text:
+//! is a few lines, and all that ever varies in the text:
 //!
 //! ```wgsl
-//! enable f16;        // where an operand of a product is f16
+//! enable f16;        // where an operand of a product is f16; and `wgpu_cooperative_matrix` where it needs that
 //! alias X = f16;     // type in which the left operand of a product is multiplied
 //! alias W = f16;     // type in which the weight is multiplied
+//! fn round_x(v: vec4<f32>) -> vec4<f32> { return to_half(v); } // rounding that goes with X, and likewise `round_w`
 //! ```
 //!
 //! The storage of a weight is chosen by the part that is put beside the step (`format_*.wgsl`: `Word` and `decode`), the
-//! shape of a product by another (`tile.wgsl` or `skinny.wgsl`). Numbers (tile sizes, invocations a workgroup) are
+//! shape of a product by another (`tile.wgsl`, `skinny.wgsl` or
+//! `coop.wgsl`). Numbers (tile sizes, invocations a workgroup) are
 //! pipeline-overridable constants.
 
 use crate::format::{Element, Format};
@@ -52,13 +54,34 @@ pub(crate) struct Product {
     pub(crate) w: Element,
 }
 
-/// The loop of a product. Both give the same bits.
+impl Product {
+    /// `round_x` and `round_w`: what a value becomes before it is multiplied. Codes and f16 weights are exact as they
+    /// are, and a bfloat16 has too many digits for a binary16 only where that is a denormal.
+    fn rounding(self) -> String {
+        let x = match (self.format, self.x) {
+            (Format::E4m3, _) | (_, Element::F32) => "v",
+            (_, Element::F16) => "to_half(v)",
+        };
+        let w = match (self.format, self.w) {
+            (Format::Bf16, Element::F16) => "small_to_half(v, v)",
+            (Format::F32, Element::F16) => "to_half(v)",
+            _ => "v",
+        };
+        let function =
+            |name: &str, value: &str| format!("fn {name}(v: vec4<f32>) -> vec4<f32> {{ return {value}; }}\n");
+        function("round_x", x) + &function("round_w", w)
+    }
+}
+
+/// The loop of a product. The tile and the skinny loop give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Core {
     /// Register tiles, operands through workgroup memory.
     Tile,
     /// Few rows, straight from storage memory.
     Skinny,
+    /// Cooperative matrices of f16; E4M3 operands alone.
+    Cooperative,
 }
 
 macro_rules! wgsl {
@@ -72,6 +95,8 @@ const REDUCE: &str = wgsl!("parts/reduce");
 const MASK: &str = wgsl!("parts/mask");
 const ACTIVATION: &str = wgsl!("parts/activation");
 const QUANTIZER: &str = wgsl!("parts/quantizer");
+const COOPERATIVE_X: &str = wgsl!("parts/x_e4m3_16");
+const HALF: &str = wgsl!("parts/half");
 const E4M3: &str = wgsl!("parts/e4m3");
 
 impl Shader {
@@ -113,7 +138,13 @@ impl Shader {
             if x == Element::F16 || w == Element::F16 {
                 text.push_str("enable f16;\n");
             }
+            if product.core == Core::Cooperative {
+                text.push_str("enable wgpu_cooperative_matrix;\n");
+            }
             text.push_str(&format!("alias X = {};\nalias W = {};\n", x.wgsl(), w.wgsl()));
+            if product.core != Core::Cooperative {
+                text.push_str(&product.rounding());
+            }
         }
         for part in self.parts() {
             text.push_str(part);
@@ -140,7 +171,11 @@ impl Shader {
             Self::L2Normalize => (wgsl!("l2_normalize"), &[REDUCE, MASK]),
             Self::Linear(_) => (wgsl!("linear"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
             Self::LinearGated(_) => (wgsl!("linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
+            Self::QuantLinear(p) if p.core == Core::Cooperative => (wgsl!("quant_linear"), &[COOPERATIVE_X]),
             Self::QuantLinear(_) => (wgsl!("quant_linear"), &[MASK, wgsl!("parts/x_e4m3")]),
+            Self::QuantLinearGated(p) if p.core == Core::Cooperative => {
+                (wgsl!("quant_linear_gated"), &[ACTIVATION, COOPERATIVE_X])
+            }
             Self::QuantLinearGated(_) => {
                 (wgsl!("quant_linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_e4m3")])
             }
@@ -159,7 +194,10 @@ impl Shader {
         if self.reads_sizes() {
             parts.push(COMMON);
         }
-        if let Some(format) = self.format() {
+        let cooperative = self.product().is_some_and(|p| p.core == Core::Cooperative);
+        if cooperative {
+            parts.push(wgsl!("parts/format_e4m3_16"));
+        } else if let Some(format) = self.format() {
             parts.push(match format {
                 Format::E4m3 => wgsl!("parts/format_e4m3"),
                 Format::Bf16 => wgsl!("parts/format_bf16"),
@@ -171,9 +209,13 @@ impl Shader {
             }
         }
         if let Some(product) = self.product() {
+            if product.rounding().contains("half") {
+                parts.push(HALF);
+            }
             parts.push(match product.core {
                 Core::Tile => wgsl!("parts/tile"),
                 Core::Skinny => wgsl!("parts/skinny"),
+                Core::Cooperative => wgsl!("parts/coop"),
             });
         }
         parts.push(step);
@@ -213,6 +255,11 @@ mod tests {
         let elements = [Element::F16, Element::F32];
         for format in [Format::E4m3, Format::Bf16, Format::F16, Format::F32] {
             all.extend([Shader::Embed(format), Shader::Lstm(format)]);
+            if format == Format::E4m3 {
+                let (core, x) = (Core::Cooperative, Element::F16);
+                let product = Product { core, format, x, w: x };
+                all.extend([Shader::QuantLinear(product), Shader::QuantLinearGated(product)]);
+            }
             for core in [Core::Tile, Core::Skinny] {
                 for x in elements {
                     for w in elements {
@@ -240,6 +287,8 @@ mod tests {
             // `unpack2x16float` is in every WebGPU device.
             let mut allowed = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
             allowed.set(Capabilities::SHADER_FLOAT16, f16);
+            let cooperative = source.contains("enable wgpu_cooperative_matrix;");
+            allowed.set(Capabilities::COOPERATIVE_MATRIX, cooperative);
             Validator::new(ValidationFlags::all(), allowed)
                 .validate(&module)
                 .unwrap_or_else(|e| panic!("{shader:?}: {}", e.emit_to_string(&source)));

@@ -1,6 +1,8 @@
 //! Which loop a product runs in, and with what tile.
 //!
-//! The choice may depend on the number of rows of the bucket, because no choice changes a bit of the result.
+//! The choice between the tile and the skinny loop, and all sizes, may depend on the number of rows of the bucket, because
+//! they change no bit of the result. On a GPU the tile serves few rows too: its invocations read weights side by side, and
+//! no driver has to compile an epilogue to the same bits twice. Cooperative matrices do, so whether a product has them depends on its weight alone.
 
 use dikast_core::graph::Dim;
 
@@ -15,6 +17,12 @@ const SKINNY_ROWS: usize = 8;
 const SKINNY_BLOCK: u32 = 4;
 /// Invocations of a workgroup of that loop.
 const SKINNY_LANES: u32 = 64;
+/// Rows and columns of a subgroup with cooperative matrices.
+const COOPERATIVE_TILE: u32 = 32;
+/// Depth of its tile: sums are a multiple of this long.
+const COOPERATIVE_DEPTH: usize = 128;
+/// Chains of a sum in the portable loops.
+const QUARTERS: u32 = 4;
 /// Columns of one invocation of a tile.
 const TILE_COLUMNS: u32 = 8;
 
@@ -26,6 +34,8 @@ pub(crate) struct TileLimits {
     pub(crate) choice: ProductChoice,
     /// A processor: large tiles gain nothing.
     pub(crate) software: bool,
+    /// Whether the device multiplies 16×16 matrices of f16.
+    pub(crate) cooperative: bool,
 }
 
 /// The shape of one product.
@@ -38,6 +48,11 @@ pub(crate) struct Shape {
     pub(crate) columns: u32,
     /// 2 for a gate: twice as many columns are computed.
     pub(crate) halves: u32,
+    /// Length of the sums, where both operands are E4M3 codes.
+    pub(crate) codes: Option<usize>,
+    /// Whether the result must come from one loop for all numbers of rows. GPU drivers compile an error function
+    /// differently in different loops, to a last bit.
+    pub(crate) one_loop: bool,
     pub(crate) x: Element,
     pub(crate) w: Element,
 }
@@ -60,6 +75,9 @@ struct Tile {
 
 impl TileLimits {
     pub(crate) fn choose(&self, shape: Shape) -> Chosen {
+        if self.is_cooperative(shape) {
+            return self.cooperative(shape);
+        }
         match self.choice {
             ProductChoice::Skinny => skinny(shape),
             ProductChoice::Tile { threads_m, threads_n, rows, depth } => {
@@ -71,19 +89,55 @@ impl TileLimits {
                 };
                 self.tile(shape, tile)
             }
-            ProductChoice::Auto if shape.capacity <= SKINNY_ROWS => skinny(shape),
-            ProductChoice::Auto => {
-                // Fewer rows an invocation where that would leave most of a tile empty.
-                let rows = if shape.capacity <= 32 { 4 } else { 8 };
-                let threads = if !self.software && shape.capacity >= 512 { 16 } else { 8 };
-                self.tile(shape, Tile { threads_m: threads, threads_n: threads, rows, depth4: 8 })
+            ProductChoice::Auto | ProductChoice::Cooperative { .. }
+                if self.software && shape.capacity <= SKINNY_ROWS =>
+            {
+                skinny(shape)
             }
+            ProductChoice::Auto | ProductChoice::Cooperative { .. } => {
+                // Fewer rows an invocation where that would leave most of a tile empty.
+                // Small tiles where there are few: a GPU hides latency with many invocations.
+                let few = if self.software { 32 } else { 384 };
+                let rows = if shape.capacity <= few || (shape.one_loop && !self.software) { 4 } else { 8 };
+                self.tile(shape, Tile { threads_m: 8, threads_n: 8, rows, depth4: 4 })
+            }
+        }
+    }
+
+    /// Depends on the weight and the device alone, not on the rows: the bits of this loop are its own.
+    fn is_cooperative(&self, shape: Shape) -> bool {
+        let chosen = matches!(self.choice, ProductChoice::Auto | ProductChoice::Cooperative { .. });
+        self.cooperative
+            && chosen
+            && shape.codes.is_some_and(|k| k > 0 && k.is_multiple_of(COOPERATIVE_DEPTH))
+    }
+
+    fn cooperative(&self, shape: Shape) -> Chosen {
+        let (m, n) = match self.choice {
+            ProductChoice::Cooperative { m, n } => (subgroups(m), subgroups(n)),
+            _ if shape.capacity > 512 => (2, 2),
+            _ => (1, 2),
+        };
+        // Forced tiles may be too large.
+        let fits = |m, n| {
+            cooperative_bytes(m, n) <= self.workgroup_memory && 32 * parts(m, n) * m * n <= self.invocations
+        };
+        let (m, n) = if fits(m, n) { (m, n) } else { (1, 1) };
+        let columns = COOPERATIVE_TILE * n / shape.halves;
+        Chosen {
+            core: Core::Cooperative,
+            constants: vec![("SUBGROUPS_M", m), ("SUBGROUPS_N", n), ("PARTS", parts(m, n))],
+            grid: Grid::Blocks {
+                x: shape.columns.div_ceil(columns),
+                rows: shape.rows,
+                per: COOPERATIVE_TILE * m,
+            },
         }
     }
 
     /// A tile made small enough for the device.
     fn tile(&self, shape: Shape, mut tile: Tile) -> Chosen {
-        while tile.threads_m * tile.threads_n > self.invocations && tile.threads_n > 1 {
+        while QUARTERS * tile.threads_m * tile.threads_n > self.invocations && tile.threads_n > 1 {
             if tile.threads_m > 1 {
                 tile.threads_m /= 2;
             }
@@ -111,9 +165,31 @@ impl Tile {
     /// Workgroup memory.
     fn bytes(self, shape: Shape) -> u32 {
         let depth = 4 * self.depth4;
-        depth
+        // The tiles of all quarters, and three results of each invocation of one.
+        QUARTERS
+            * depth
             * (self.threads_m * self.rows * shape.x.bytes() + self.threads_n * TILE_COLUMNS * shape.w.bytes())
+            + (QUARTERS - 1) * 16 * self.threads_m * self.threads_n
     }
+}
+
+/// What `coop.wgsl` takes: 1, 2 or 4.
+fn subgroups(n: u32) -> u32 {
+    match n {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        _ => 4,
+    }
+}
+
+/// Workgroup memory of a cooperative product: `coop.wgsl` has the same numbers.
+fn cooperative_bytes(m: u32, n: u32) -> u32 {
+    COOPERATIVE_TILE * (m + n) * 34 * 8 + 16 * 9 * parts(m, n) * m * n * 16
+}
+
+/// Subgroups that share the two chains of a result: one has both where the tile is large enough without.
+fn parts(m: u32, n: u32) -> u32 {
+    if m >= 2 && n >= 2 { 1 } else { 2 }
 }
 
 fn skinny(shape: Shape) -> Chosen {

@@ -8,8 +8,8 @@ use crate::format::{Element, Format};
 use crate::placement::Piece;
 use crate::range::LARGEST_F16;
 use crate::recipe::{Binding, Recipe, dim, small};
-use crate::shaders::{Product, Shader};
-use crate::tiles::Shape;
+use crate::shaders::{Core, Product, Shader};
+use crate::tiles::{Chosen, Shape};
 
 pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
     match *step {
@@ -25,22 +25,22 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                 .into_iter()
                 .map(|(gate, up, first)| {
                     let product = product(l, &x, weight);
-                    let (chosen, product) = choose(l, &x, product, gate.rows, 2)?;
+                    let choice = choose(l, &x, product, gate.rows, 2, Some(activation))?;
                     Ok(Recipe {
-                        shader: Shader::LinearGated(product),
-                        constants: chosen.constants,
+                        shader: Shader::LinearGated(choice.product),
+                        constants: choice.chosen.constants,
                         params: vec![
                             dim(x.rows)?,
                             small(x.k)?,
                             small(gate.rows)?,
                             small(first)?,
-                            x.stride4,
-                            word_stride(x.k)?,
+                            choice.x_stride,
+                            choice.w_stride,
                             l.stride4(out)?,
                             number(Some(activation)),
                         ],
                         bindings: vec![x.binding, Binding::Piece(gate), Binding::Piece(up), l.tensor(out)?],
-                        grid: chosen.grid,
+                        grid: choice.chosen.grid,
                     })
                 })
                 .collect()
@@ -51,17 +51,17 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
             l.pieces(weight)?
                 .iter()
                 .map(|&piece| {
-                    let (chosen, product) = choose(l, &x, quantized(l), piece.rows, 1)?;
+                    let choice = choose(l, &x, quantized(l), piece.rows, 1, None)?;
                     Ok(Recipe {
-                        shader: Shader::QuantLinear(product),
-                        constants: chosen.constants,
+                        shader: Shader::QuantLinear(choice.product),
+                        constants: choice.chosen.constants,
                         params: vec![
                             dim(x.rows)?,
                             small(x.k)?,
                             small(piece.rows)?,
                             small(piece.first)?,
-                            x.stride4,
-                            word_stride(x.k)?,
+                            choice.x_stride,
+                            choice.w_stride,
                             l.stride4(out)?,
                             u32::from(residual.is_some()),
                         ],
@@ -73,7 +73,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                             residual.map_or(Ok(Binding::Empty), |r| l.tensor(r))?,
                             l.tensor(out)?,
                         ],
-                        grid: chosen.grid,
+                        grid: choice.chosen.grid,
                     })
                 })
                 .collect()
@@ -86,17 +86,17 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
             halves(l, weight)?
                 .into_iter()
                 .map(|(gate, up, first)| {
-                    let (chosen, product) = choose(l, &x, quantized(l), gate.rows, 2)?;
+                    let choice = choose(l, &x, quantized(l), gate.rows, 2, Some(activation))?;
                     Ok(Recipe {
-                        shader: Shader::QuantLinearGated(product),
-                        constants: chosen.constants,
+                        shader: Shader::QuantLinearGated(choice.product),
+                        constants: choice.chosen.constants,
                         params: vec![
                             dim(x.rows)?,
                             small(x.k)?,
                             small(gate.rows)?,
                             small(first)?,
-                            x.stride4,
-                            word_stride(x.k)?,
+                            choice.x_stride,
+                            choice.w_stride,
                             l.stride4(out)?,
                             number(Some(activation)),
                         ],
@@ -109,7 +109,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                             Binding::Piece(up_scales),
                             l.tensor(out)?,
                         ],
-                        grid: chosen.grid,
+                        grid: choice.chosen.grid,
                     })
                 })
                 .collect()
@@ -163,17 +163,17 @@ pub(super) fn linear(
     l.pieces(weight)?
         .iter()
         .map(|&piece| {
-            let (chosen, product) = choose(l, &x, product(l, &x, weight), piece.rows, 1)?;
+            let choice = choose(l, &x, product(l, &x, weight), piece.rows, 1, activation)?;
             Ok(Recipe {
-                shader: Shader::Linear(product),
-                constants: chosen.constants,
+                shader: Shader::Linear(choice.product),
+                constants: choice.chosen.constants,
                 params: vec![
                     dim(x.rows)?,
                     small(x.k)?,
                     small(piece.rows)?,
                     small(piece.first)?,
-                    x.stride4,
-                    word_stride(x.k)?,
+                    choice.x_stride,
+                    choice.w_stride,
                     target.stride4,
                     number(activation),
                     u32::from(bias.is_some()),
@@ -186,15 +186,10 @@ pub(super) fn linear(
                     residual.unwrap_or(Binding::Empty),
                     target.place,
                 ],
-                grid: chosen.grid,
+                grid: choice.chosen.grid,
             })
         })
         .collect()
-}
-
-/// Stride of a weight row in `Word`s: one for four elements in every format.
-fn word_stride(k: usize) -> Result<u32> {
-    small(k.div_ceil(4))
 }
 
 /// Storage and types of a product with a real weight, the core still open.
@@ -218,24 +213,45 @@ fn quantized(l: &Lowering<'_>) -> (Format, Element, Element) {
     (Format::E4m3, element, element)
 }
 
+/// A loop with what the shader needs to know of it.
+struct Choice {
+    chosen: Chosen,
+    product: Product,
+    /// Row strides in the groups that the loop reads: of four elements, or of sixteen.
+    x_stride: u32,
+    w_stride: u32,
+}
+
 fn choose(
     l: &Lowering<'_>,
     x: &Operand,
     (format, xe, we): (Format, Element, Element),
     columns: usize,
     halves: u32,
-) -> Result<(crate::tiles::Chosen, Product)> {
+    activation: Option<Activation>,
+) -> Result<Choice> {
     let shape = Shape {
         rows: x.rows,
         capacity: x.rows.bind(l.capacity),
         columns: small(columns)?,
         halves,
+        codes: (format == Format::E4m3).then_some(x.k),
+        one_loop: activation == Some(Activation::GeluErf),
         x: xe,
         w: we,
     };
     let chosen = l.tiles.choose(shape);
+    let stride = match chosen.core {
+        Core::Cooperative => 16,
+        Core::Tile | Core::Skinny => 4,
+    };
     let product = Product { core: chosen.core, format, x: xe, w: we };
-    Ok((chosen, product))
+    Ok(Choice {
+        chosen,
+        product,
+        x_stride: x.stride4 * 4 / stride,
+        w_stride: small(x.k.div_ceil(4))? * 4 / stride,
+    })
 }
 
 /// Pieces of both halves of a gated weight, side by side, with their first column in the result.

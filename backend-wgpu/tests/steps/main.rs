@@ -4,6 +4,7 @@ mod attention;
 mod device;
 mod harness;
 mod heads;
+mod matrices;
 mod products;
 mod quantizer;
 mod rows;

@@ -1,0 +1,56 @@
+//! Figures of one GPU: ceilings, product shapes in every loop, and the whole forward pass at the full size of GLiClass
+//! Multilang Ultra with synthetic FP8 weights: load time, memory, latency, and a profile with each step's share of its own
+//! roofline. Parity is the tests' business: run those on the same device first.
+//!
+//! ```text
+//! gpu_check [products] [forward] [all-loops] [DIR] > report.json
+//! ```
+//!
+//! `DIR` gets the synthetic checkpoint (2.3 GB) unless it is there. The report is JSON on standard output, a table goes to
+//! standard error. `DIKAST_ADAPTER` chooses the device.
+#![allow(clippy::print_stdout, reason = "it is what the example is for")]
+
+mod ceilings;
+mod forward;
+mod products;
+mod roofline;
+
+use std::path::PathBuf;
+
+use dikast_core::Result;
+use dikast_wgpu::{DeviceOptions, Matrices, Precision};
+use serde_json::{Map, Value, json};
+
+/// What is compared: the loops that every device has, and cooperative matrices.
+fn paths() -> Vec<(&'static str, DeviceOptions)> {
+    let base = DeviceOptions::from_env();
+    vec![
+        ("cooperative", base.clone()),
+        ("portable f16", DeviceOptions { matrices: Matrices::Off, ..base.clone() }),
+        ("portable f32", DeviceOptions { precision: Precision::F32, ..base }),
+    ]
+}
+
+fn main() -> Result<()> {
+    let (mut only, mut all_loops, mut dir) = (Vec::new(), false, std::env::temp_dir().join("dikast-ultra"));
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "products" | "forward" => only.push(argument),
+            "all-loops" => all_loops = true,
+            _ => dir = PathBuf::from(argument),
+        }
+    }
+    let wanted = |what: &str| only.is_empty() || only.iter().any(|o| o == what);
+    let mut report = Map::new();
+    report.insert("weights".to_owned(), json!("synthetic: random values at the model's real shapes"));
+    let ceilings = pollster::block_on(ceilings::measure())?;
+    report.insert("ceilings".to_owned(), ceilings.report.clone());
+    if wanted("products") {
+        report.insert("products".to_owned(), products::measure(all_loops)?);
+    }
+    if wanted("forward") {
+        report.insert("forward".to_owned(), forward::measure(&dir, &ceilings)?);
+    }
+    println!("{}", Value::Object(report));
+    Ok(())
+}
