@@ -71,7 +71,12 @@ impl TileLimits {
                 };
                 self.tile(shape, tile)
             }
-            ProductChoice::Auto if shape.capacity <= SKINNY_ROWS => skinny(shape),
+            // A browser's software adapter takes seconds to compile a loop with barriers.
+            ProductChoice::Auto
+                if shape.capacity <= SKINNY_ROWS || (self.software && cfg!(target_arch = "wasm32")) =>
+            {
+                skinny(shape)
+            }
             ProductChoice::Auto => {
                 // Fewer rows an invocation where that would leave most of a tile empty.
                 let rows = if shape.capacity <= 32 { 4 } else { 8 };
