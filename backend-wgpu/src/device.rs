@@ -115,7 +115,7 @@ impl Device {
         self.check()?;
         if cfg!(target_arch = "wasm32") {
             let result = work()?;
-            return self.check().map(|()| result);
+            return self.check_for(needed).map(|()| result);
         }
         let scopes =
             [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory]

@@ -20,7 +20,7 @@ pub struct Model(On);
 /// The backends of the browser.
 #[derive(Debug)]
 enum On {
-    Cpu(Engine<CpuBackend>),
+    Cpu(Box<Engine<CpuBackend>>),
     WebGpu(Box<OnWebGpu>),
 }
 
@@ -52,7 +52,7 @@ impl Model {
     pub(crate) fn on_cpu(model: GliClass) -> CoreResult<Self> {
         let options = EngineOptions::default();
         Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {})
-            .map(|engine| Self(On::Cpu(engine)))
+            .map(|engine| Self(On::Cpu(Box::new(engine))))
     }
 
     /// On the browser's graphics device. `model` is called once there is one; `progress` gets bytes done and in all.
