@@ -69,6 +69,11 @@ fn attention(
     var o: array<vec4<f32>, 8>;
     for (var key = task.key; key < task.key_end; key += 32u) {
         var s: array<vec4<f32>, 4>;
+        // WGSL says that it is zero in every round; Chromium on SwiftShader keeps the last round's values.
+        s[0] = vec4<f32>();
+        s[1] = vec4<f32>();
+        s[2] = vec4<f32>();
+        s[3] = vec4<f32>();
         for (var d0 = 0u; d0 < params.head_dim; d0 += 32u) {
             workgroupBarrier();
             for (var turn = 0u; turn < 4u; turn++) {

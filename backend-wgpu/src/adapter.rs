@@ -4,6 +4,9 @@ use dikast_core::{Error, Result};
 
 use crate::options::AdapterChoice;
 
+/// Browsers mostly keep the name to themselves.
+const UNNAMED: &str = "unnamed WebGPU adapter";
+
 /// An adapter of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterSummary {
@@ -34,7 +37,7 @@ pub async fn adapters() -> Vec<AdapterSummary> {
 pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     let info = adapter.get_info();
     AdapterSummary {
-        name: info.name,
+        name: if info.name.is_empty() { UNNAMED.to_owned() } else { info.name },
         api: format!("{:?}", info.backend),
         driver: [info.driver, info.driver_info].join(" ").trim().to_owned(),
         kind: format!("{:?}", info.device_type),

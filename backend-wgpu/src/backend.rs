@@ -57,6 +57,15 @@ impl WgpuBackend {
         let _ = self.device.wait();
     }
 
+    /// Waits until the device has done all that it was given. A browser reports the errors of an upload only later;
+    /// this is where they come up. `needed` is named when memory ran out.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::DeviceLost`], [`Error::Internal`] for what the device refused.
+    pub async fn settled(&self, needed: u64) -> Result<()> {
+        self.device.settled(needed).await
+    }
+
     /// Runs a batch with a timestamp around every step.
     async fn timed(
         &self,

@@ -101,12 +101,17 @@ impl Device {
 
     /// Whether the device was lost, or an error came up outside of any scope.
     pub(crate) fn check(&self) -> Result<()> {
+        self.check_for(0)
+    }
+
+    /// As [`Device::check`], for work that needs so many bytes.
+    fn check_for(&self, needed: u64) -> Result<()> {
         let mut faults = lock(&self.faults);
         if let Some(message) = &faults.lost {
             return Err(self.lost(message.clone()));
         }
         match faults.uncaught.take() {
-            Some(fault) => Err(self.error(fault, 0)),
+            Some(fault) => Err(self.error(fault, needed)),
             None => Ok(()),
         }
     }
@@ -117,7 +122,7 @@ impl Device {
         self.check()?;
         if cfg!(target_arch = "wasm32") {
             let result = work()?;
-            return self.check().map(|()| result);
+            return self.check_for(needed).map(|()| result);
         }
         let scopes =
             [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory]
@@ -169,6 +174,15 @@ impl Device {
             Ok(Err(e)) => Err(Error::Internal(format!("{}: {e}", self.adapter.name))),
             Err(_) => Err(self.lost("the driver failed while waiting".to_owned())),
         }
+    }
+
+    /// Waits, also in the browser, until everything submitted so far is done, and reports what became of it.
+    pub(crate) async fn settled(&self, needed: u64) -> Result<()> {
+        let (done, settled) = signal();
+        self.queue.on_submitted_work_done(move || done.send(true));
+        self.wait()?;
+        settled.await;
+        self.check_for(needed)
     }
 
     /// The first `size` bytes of a buffer with `MAP_READ`, once the work submitted before is done.

@@ -89,8 +89,9 @@ impl TileLimits {
                 };
                 self.tile(shape, tile)
             }
+            // A browser's software adapter takes seconds to compile a loop with barriers.
             ProductChoice::Auto | ProductChoice::Cooperative { .. }
-                if self.software && shape.capacity <= SKINNY_ROWS =>
+                if self.software && (shape.capacity <= SKINNY_ROWS || cfg!(target_arch = "wasm32")) =>
             {
                 skinny(shape)
             }

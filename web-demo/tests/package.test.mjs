@@ -359,6 +359,20 @@ describe('a crash of the engine', () => {
   });
 });
 
+describe('a browser without a WebGPU adapter', () => {
+  it('answers on the CPU, and says why', async () => {
+    const { value } = await load('/folders/tiny/', { backend: 'auto' });
+    assert.deepEqual([value.backend, value.reason], ['cpu', 'no WebGPU: the browser offers no adapter']);
+  });
+
+  it('refuses WebGPU by name before anything is downloaded', async () => {
+    server.requests.length = 0;
+    const { error } = await load('/folders/tiny/', { backend: 'webgpu' });
+    assert.deepEqual([error.typed, error.kind], [true, 'NoAdapter']);
+    assert.deepEqual(server.requests.filter(({ path }) => path.startsWith('/folders/')), []);
+  });
+});
+
 describe('a browser without what is needed', () => {
   it('is told so before anything is downloaded', async () => {
     server.requests.length = 0;

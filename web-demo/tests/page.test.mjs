@@ -316,6 +316,18 @@ describe('loading', () => {
     assert.deepEqual(server.requests.filter(({ path }) => path.includes('/models/') || path.endsWith('.wasm')), []);
   });
 
+  it('on WebGPU says that there is none, and offers the CPU', async () => {
+    await open();
+    server.requests.length = 0;
+    await page.locator('.device').getByText('WebGPU').click();
+    const { kind, title, text } = await failure();
+    assert.deepEqual([kind, title, text], ['NoAdapter', 'No WebGPU here', 'The browser offers no adapter.']);
+    assert.deepEqual(server.requests.filter(({ path }) => path === MODEL), [], 'nothing was downloaded for it');
+    await page.click('#failure-cpu');
+    assert.equal(Object.keys(await shown())[0], 'space');
+    assert.match(await page.locator('#state-text').innerText(), /Ready on the CPU/);
+  });
+
   it('that fails has a message, whatever failed', async () => {
     server.misbehave('/models/gliclass-mini/config.json', { status: 500 });
     await page.goto(server.url);

@@ -1,5 +1,6 @@
 /** What this browser can do, found out before anything is downloaded. */
 
+import { type FoundAdapter, findAdapter } from './adapter.js';
 import { DikastError } from './errors.js';
 
 export interface Compatibility {
@@ -9,9 +10,7 @@ export interface Compatibility {
   missing: string[];
   webAssemblySimd: boolean;
   /** The WebGPU adapter, or why there is none. */
-  webgpu:
-    | { available: true; adapter: string; features: string[]; software: boolean }
-    | { available: false; reason: string };
+  webgpu: FoundAdapter;
   /** Where a model can be kept. */
   cache: 'opfs' | 'cache-storage' | 'none';
   /** Bytes that this origin may still store; `undefined` when the browser does not say. */
@@ -27,7 +26,7 @@ export async function checkCompatibility(): Promise<Compatibility> {
     ok: missing.length === 0,
     missing,
     webAssemblySimd: hasSimd(),
-    webgpu: await webgpu(),
+    webgpu: await findAdapter(),
     cache: cacheKind(),
     freeStorage: await freeStorage(),
     memory: memory(),
@@ -59,27 +58,6 @@ const SIMD_MODULE = new Uint8Array([
 
 function hasSimd(): boolean {
   return typeof WebAssembly === 'object' && WebAssembly.validate(SIMD_MODULE);
-}
-
-async function webgpu(): Promise<Compatibility['webgpu']> {
-  if (!('gpu' in navigator) || !navigator.gpu) {
-    const reason = globalThis.isSecureContext ? 'this browser has no WebGPU' : 'the page is not served securely';
-    return { available: false, reason };
-  }
-  try {
-    const adapter = await navigator.gpu.requestAdapter();
-    if (!adapter) return { available: false, reason: 'the browser offers no adapter' };
-    const { vendor, architecture, description, isFallbackAdapter } = adapter.info;
-    const name = [vendor, description || architecture].filter(Boolean).join(' ');
-    return {
-      available: true,
-      adapter: name || 'unnamed adapter',
-      features: [...adapter.features].sort(),
-      software: isFallbackAdapter || architecture === 'swiftshader',
-    };
-  } catch (error) {
-    return { available: false, reason: String(error) };
-  }
 }
 
 function cacheKind(): Compatibility['cache'] {

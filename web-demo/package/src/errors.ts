@@ -10,8 +10,13 @@ export type ErrorInfo =
   | { kind: 'Checkpoint'; item: string; detail: string }
   /** This program, browser or device cannot do it. */
   | { kind: 'Unsupported'; device: string; need: string }
+  /** WebGPU was asked for and is not there. */
+  | { kind: 'NoAdapter'; reason: string }
+  /** The WebGPU adapter has too little of something for this model. */
+  | { kind: 'Limits'; device: string; need: string }
+  /** `available` is 0 where the device does not tell, as WebGPU never does. */
   | { kind: 'OutOfMemory'; device: string; needed: number; available: number }
-  /** The device went away; the same request may succeed again. */
+  /** The device went away, and again after it was opened anew; the next request tries once more. */
   | { kind: 'DeviceLost'; device: string; detail: string }
   /** A dropped or picked file could not be read. */
   | { kind: 'Io'; path: string; detail: string }

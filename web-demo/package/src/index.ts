@@ -1,5 +1,6 @@
 /** Zero-shot text classification in the browser. See the README of this package. */
 
+export type { FoundAdapter } from './adapter.js';
 export { clearCache } from './cached.js';
 export { Classifier, type ClassifyOptions, type LoadOptions } from './classifier.js';
 export { checkCompatibility, type Compatibility } from './compatibility.js';

@@ -85,8 +85,11 @@ export type Source = string | URL | RemoteSource | readonly File[];
 
 /** How far loading is. */
 export interface Progress {
-  /** `program`: the engine itself. `fetch`: from the network. `cache`: from this browser. `prepare`: onto the device. */
-  stage: 'program' | 'fetch' | 'cache' | 'prepare';
+  /**
+   * `program`: the engine itself. `fetch`: from the network. `cache`: from this browser. `prepare`: into the form that
+   * answers. `upload`: onto the graphics device, with its own count of bytes.
+   */
+  stage: 'program' | 'fetch' | 'cache' | 'prepare' | 'upload';
   /** The file at hand; empty between files. */
   file: string;
   /** Bytes done, over all files. */
@@ -106,6 +109,9 @@ export interface ModelInfo {
   /** Token limit of a request that states none. */
   max_tokens: number;
   backend: Backend;
+  /** Why it runs there, in words: `asked for`, or what `auto` found. */
+  reason: string;
+  /** The processor, or the WebGPU adapter. */
   device: string;
   /** Features and limits of the device, for people. */
   details: Record<string, string>;

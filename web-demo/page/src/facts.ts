@@ -24,7 +24,8 @@ export function showModel(info: ModelInfo): void {
     ['Limit', `${count(info.max_tokens)} tokens${shape.max_labels === null ? '' : `, ${count(shape.max_labels)} labels`}`],
     ['From', from],
     ['Checked', origin.verified ? 'SHA-256 of every file' : 'structure and values; no sums were published'],
-    ['Runs on', info.backend === 'cpu' ? 'CPU, WebAssembly with SIMD' : `GPU, ${info.device}`],
+    ['Runs on', info.backend === 'cpu' ? 'CPU, WebAssembly with SIMD' : `GPU, ${info.device}, by WebGPU`],
+    ['Because', info.reason],
     ['Loaded in', milliseconds(timing.program_ms + timing.files_ms + timing.check_ms + timing.prepare_ms)],
   ];
   if (origin.repaired.length > 0) facts.push(['Repaired', `${origin.repaired.join(', ')}: damaged here, fetched again`]);

@@ -10,10 +10,12 @@ import {
 
 import { Asker, PAUSE_MS, type Question } from './asker.ts';
 import { Chips } from './chips.ts';
+import { chooseDevice, chosenDevice, watchDevice } from './device.ts';
 import { element, make } from './dom.ts';
 import { EXAMPLES, type ExampleText } from './examples.ts';
 import { showBrowser, showModel } from './facts.ts';
 import { milliseconds } from './format.ts';
+import { concernsGpu } from './messages.ts';
 import { keepPage } from './offline.ts';
 import { BUILTIN, initialSource, watchSources } from './source.ts';
 import { showState } from './state.ts';
@@ -28,7 +30,10 @@ const chips = new Chips(() => changed());
 const asker = new Asker({
   asked: () => verdict.bars.stale(true),
   answered: (answer) => classifier && verdict.answer(answer, classifier.info),
-  failed: (error) => verdict.failure(error, { retry: error.kind === 'Crashed', back: false }),
+  failed: (error) => {
+    const cpu = concernsGpu(error);
+    verdict.failure(error, { retry: cpu || error.kind === 'Crashed', cpu, back: false });
+  },
 });
 
 let classifier: Classifier | undefined;
@@ -50,6 +55,7 @@ async function load(source: Source): Promise<void> {
   verdict.progress({ stage: 'program', file: '', done: 0, total: 0 });
   try {
     const loaded = await Classifier.load(source, {
+      backend: chosenDevice(),
       signal: controller.signal,
       progress: (progress) => verdict.progress(progress),
     });
@@ -66,7 +72,8 @@ async function load(source: Source): Promise<void> {
     showState('failed', 'No model');
     if (!(error instanceof DikastError)) throw error;
     offerBack();
-    verdict.failure(error, { retry: true, back: classifier !== undefined || source !== BUILTIN });
+    const back = classifier !== undefined || source !== BUILTIN;
+    verdict.failure(error, { retry: true, cpu: concernsGpu(error), back });
   }
 }
 
@@ -137,7 +144,7 @@ function exampleButton(example: ExampleText): HTMLLIElement {
 /** What nobody foresaw still gets its message. */
 function unforeseen(reason: unknown): void {
   const error = reason instanceof DikastError ? reason : new DikastError({ kind: 'Internal' }, String(reason));
-  verdict.failure(error, { retry: true, back: false });
+  verdict.failure(error, { retry: true, cpu: false, back: false });
   showState('failed', 'Stopped');
 }
 
@@ -156,6 +163,11 @@ async function start(): Promise<void> {
   });
   element('forget', HTMLButtonElement).addEventListener('click', () => {
     void clearCache().then(() => (sourceNote.textContent = 'Nothing is kept any more; the model in use stays until you leave.'));
+  });
+  watchDevice(() => void load(loading?.source ?? failedSource ?? current));
+  element('failure-cpu', HTMLButtonElement).addEventListener('click', () => {
+    chooseDevice('cpu');
+    void load(failedSource ?? current);
   });
   watchSources((source) => void load(source));
   const first = EXAMPLES[0];

@@ -67,7 +67,22 @@ export function explain(error: DikastError): Message {
             text: `The engine does not run this: ${info.need}.`,
             hint: 'It runs GLiClass models with an mT5 encoder. The weights were not downloaded.',
           };
+    case 'NoAdapter':
+      return { title: 'No WebGPU here', text: `${sentence(info.reason)}.`, hint: 'The CPU can answer instead.' };
+    case 'Limits':
+      return {
+        title: 'Too much for this graphics device',
+        text: `${info.device} lacks ${info.need}.`,
+        hint: 'The CPU can answer instead.',
+      };
     case 'OutOfMemory':
+      if (concernsGpu(error)) {
+        return {
+          title: 'The graphics device has too little memory',
+          text: `The model needs ${bytes(info.needed)} there.`,
+          hint: 'Close other pages that draw much, or let the CPU answer instead.',
+        };
+      }
       return {
         title: 'Too large for this browser',
         text: `It needs ${bytes(info.needed)} on ${info.device}; ${bytes(Math.max(info.available, 0))} are there.`,
@@ -80,8 +95,8 @@ export function explain(error: DikastError): Message {
     case 'DeviceLost':
       return {
         title: 'The graphics device went away',
-        text: info.detail,
-        hint: 'The next answer starts it again.',
+        text: `It was started again and did not stay: ${info.detail}`,
+        hint: 'Trying again starts it once more; the CPU can answer instead.',
       };
     case 'Io':
       return {
@@ -100,6 +115,16 @@ export function explain(error: DikastError): Message {
     case 'Internal':
       return { title: 'A fault of this program', text: error.message, hint: '' };
   }
+}
+
+/** Whether the CPU would not have the same trouble. */
+export function concernsGpu({ info }: DikastError): boolean {
+  if (info.kind === 'OutOfMemory') return info.device !== 'WebAssembly memory' && info.device !== 'this machine';
+  return ['NoAdapter', 'Limits', 'DeviceLost'].includes(info.kind);
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function tooLarge(what: string, actual: number, limit: number): Message {

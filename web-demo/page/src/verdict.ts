@@ -12,6 +12,7 @@ const STAGES: Record<Progress['stage'], string> = {
   fetch: 'Downloading the model',
   cache: 'Reading the model kept in this browser',
   prepare: 'Preparing the model',
+  upload: 'Moving the model to the graphics device',
 };
 
 /** A pause before a result is read out, so that typing is not talked over. */
@@ -43,13 +44,14 @@ export class Verdict {
   }
 
   /** @param offers which buttons make sense */
-  failure(error: DikastError, offers: { retry: boolean; back: boolean }): void {
+  failure(error: DikastError, offers: { retry: boolean; cpu: boolean; back: boolean }): void {
     const { title, text, hint } = explain(error);
     element('failure-title', HTMLHeadingElement).textContent = title;
     element('failure-text', HTMLParagraphElement).textContent = text;
     element('failure-hint', HTMLParagraphElement).textContent = hint;
     element('failure-code', HTMLElement).textContent = `${error.kind}: ${error.message}`;
     element('failure-retry', HTMLButtonElement).hidden = !offers.retry;
+    element('failure-cpu', HTMLButtonElement).hidden = !offers.cpu;
     element('failure-back', HTMLButtonElement).hidden = !offers.back;
     this.#failure.dataset['kind'] = error.kind;
     this.#only(this.#failure);

@@ -10,6 +10,7 @@ mod incoming;
 mod loader;
 mod model;
 mod panic;
+mod webgpu;
 
 pub use loader::Loader;
 pub use model::Model;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use dikast_core::checkpoint::{Blob, ModelFiles, parse_sums, weight_files};
 use dikast_core::models::gliclass::{GliClass, GliClassConfig, Preface};
 use dikast_core::{Error, Result as CoreResult};
-use js_sys::Uint8Array;
+use js_sys::{Function, Uint8Array};
 use serde_json::{Map, Value, json};
+use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::error::{Result, thrown};
@@ -108,10 +109,24 @@ impl Loader {
         weight_files(&self.model_files()).map_err(|e| thrown(&e))
     }
 
-    /// The model on a backend, from all files. The loader is empty afterwards.
-    pub async fn finish(&mut self, backend: String) -> Result<Model> {
-        let model = self.take_model().map_err(|e| thrown(&e))?;
-        Model::on(&backend, model).map_err(|e| thrown(&e))
+    /// The model on a backend, `cpu` or `webgpu`, from all files. The loader is empty afterwards; after a failure it
+    /// still has them, so that another backend can be tried. `progress` is called with the bytes of the upload, done
+    /// and in all.
+    pub async fn finish(&mut self, backend: String, progress: Function) -> Result<Model> {
+        let mut report = |done: u64, total: u64| {
+            // What the listener throws is its own affair.
+            let _ = progress.call2(&JsValue::NULL, &(done as f64).into(), &(total as f64).into());
+        };
+        let placed = match backend.as_str() {
+            "cpu" => self.read_model().and_then(Model::on_cpu),
+            "webgpu" => Model::on_webgpu(|| self.read_model(), &mut report).await,
+            other => {
+                Err(Error::Unsupported { device: "this build".to_owned(), need: format!("backend {other}") })
+            }
+        };
+        let model = placed.map_err(|e| thrown(&e))?;
+        self.files.clear();
+        Ok(model)
     }
 }
 
@@ -120,15 +135,13 @@ impl Loader {
         ModelFiles::from_memory(self.name.clone(), self.files.clone())
     }
 
-    fn take_model(&mut self) -> CoreResult<GliClass> {
+    fn read_model(&mut self) -> CoreResult<GliClass> {
         let files = self.model_files();
         let preface = match self.preface.take() {
             Some(preface) => preface,
             None => Preface::read(&files)?,
         };
-        let model = GliClass::with_preface(preface, &files)?;
-        self.files.clear();
-        Ok(model)
+        GliClass::with_preface(preface, &files)
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::error::{Result, thrown};
+use crate::webgpu::{self, OnWebGpu};
 
 /// A model on a device.
 #[wasm_bindgen]
@@ -19,7 +20,8 @@ pub struct Model(On);
 /// The backends of the browser.
 #[derive(Debug)]
 enum On {
-    Cpu(Engine<CpuBackend>),
+    Cpu(Box<Engine<CpuBackend>>),
+    WebGpu(Box<OnWebGpu>),
 }
 
 #[wasm_bindgen]
@@ -28,7 +30,8 @@ impl Model {
     pub async fn classify(&mut self, request: String) -> Result<String> {
         let request = parse(&request).map_err(|e| thrown(&e))?;
         let answer = match &mut self.0 {
-            On::Cpu(engine) => one(engine, request).await,
+            On::Cpu(engine) => one(engine, &request).await,
+            On::WebGpu(model) => model.answer(&request).await,
         };
         answer.map(|answer| answer.to_string()).map_err(|e| thrown(&e))
     }
@@ -37,6 +40,7 @@ impl Model {
     pub fn facts(&self) -> Result<String> {
         match &self.0 {
             On::Cpu(engine) => facts(engine),
+            On::WebGpu(model) => facts(model.engine()),
         }
         .map(|facts| facts.to_string())
         .map_err(|e| thrown(&e))
@@ -44,16 +48,21 @@ impl Model {
 }
 
 impl Model {
-    /// A model on the backend of a name.
-    pub(crate) fn on(backend: &str, model: GliClass) -> CoreResult<Self> {
+    /// On the processor.
+    pub(crate) fn on_cpu(model: GliClass) -> CoreResult<Self> {
         let options = EngineOptions::default();
-        match backend {
-            "cpu" => Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {}).map(On::Cpu),
-            other => {
-                Err(Error::Unsupported { device: "this build".to_owned(), need: format!("backend {other}") })
-            }
-        }
-        .map(Self)
+        Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {})
+            .map(|engine| Self(On::Cpu(Box::new(engine))))
+    }
+
+    /// On the browser's graphics device. `model` is called once there is one; `progress` gets bytes done and in all.
+    pub(crate) async fn on_webgpu(
+        model: impl FnOnce() -> CoreResult<GliClass>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> CoreResult<Self> {
+        let device = webgpu::open().await?;
+        let loaded = OnWebGpu::load(device, model()?, EngineOptions::default(), progress).await?;
+        Ok(Self(On::WebGpu(Box::new(loaded))))
     }
 }
 
@@ -63,8 +72,9 @@ fn parse(request: &str) -> CoreResult<ClassifyRequest> {
     ClassifyRequest::from_json(&value)
 }
 
-async fn one<B: Backend>(engine: &mut Engine<B>, request: ClassifyRequest) -> CoreResult<Value> {
-    let mut answers = engine.classify(&[request]).await;
+/// Answers one request on any backend.
+pub(crate) async fn one<B: Backend>(engine: &mut Engine<B>, request: &ClassifyRequest) -> CoreResult<Value> {
+    let mut answers = engine.classify(std::slice::from_ref(request)).await;
     let none = || Err(Error::Internal("no answer to a request".to_owned()));
     Ok(answers.pop().unwrap_or_else(none)?.to_json())
 }

@@ -38,10 +38,23 @@ export class Tracker {
     this.#send(false);
   }
 
-  #send(now: boolean): void {
+  /** Bytes that the device has. */
+  uploaded(done: number, total: number): void {
+    const first = this.#stage !== 'upload';
+    this.#stage = 'upload';
+    this.#file = '';
+    if (this.#due(first || done === total)) this.#report({ stage: 'upload', file: '', done, total });
+  }
+
+  #due(now: boolean): boolean {
     const time = performance.now();
-    if (!now && time - this.#last < INTERVAL_MS) return;
+    if (!now && time - this.#last < INTERVAL_MS) return false;
     this.#last = time;
+    return true;
+  }
+
+  #send(now: boolean): void {
+    if (!this.#due(now)) return;
     let done = 0;
     let total = 0;
     for (const file of this.#files.values()) {

@@ -2,10 +2,11 @@
 
 import { DikastError } from '../errors.js';
 import type { LoadMessage } from '../protocol.js';
-import type { Backend, ModelInfo, Progress } from '../types.js';
+import type { ModelInfo, Progress } from '../types.js';
 import initialize, { Loader, type Model } from '../wasm/dikast_web.js';
 import { openCache } from './cache/open.js';
 import type { Checkpoint } from './checkpoint.js';
+import { choose, place } from './choice.js';
 import { Intake } from './intake.js';
 import { PickedFiles } from './picked.js';
 import { Tracker } from './progress.js';
@@ -27,6 +28,9 @@ export async function load(
   const clock = stopwatch();
   const tracker = new Tracker(report);
   tracker.stage('program');
+  const choosing = choose(backend);
+  // What was asked for by name and is not there ends here; everything else can be found out on the way.
+  if (backend === 'webgpu') await choosing;
   const memory = await startProgram();
   const program_ms = clock();
 
@@ -64,10 +68,12 @@ export async function load(
   const files_ms = clock() - check_ms;
 
   tracker.stage('prepare');
-  const model = await loader.finish(choose(backend));
-  const facts = JSON.parse(model.facts()) as Omit<ModelInfo, 'architecture' | 'origin' | 'timing'>;
+  const uploaded = (done: number, total: number): void => tracker.uploaded(done, total);
+  const { model, choice } = await place(loader, await choosing, uploaded);
+  const facts = JSON.parse(model.facts()) as Omit<ModelInfo, 'architecture' | 'origin' | 'timing' | 'reason'>;
   const timing = { program_ms, files_ms, check_ms, prepare_ms: clock() };
-  return { model, info: { ...facts, architecture, origin: checkpoint.origin(), timing } };
+  const where = { backend: choice.backend, reason: choice.reason, device: choice.adapter ?? facts.device };
+  return { model, info: { ...facts, ...where, architecture, origin: checkpoint.origin(), timing } };
 }
 
 async function startProgram(): Promise<WebAssembly.Memory> {
@@ -101,10 +107,6 @@ async function checkMemory(checkpoint: Checkpoint, weights: string[], tracker: T
       `out of memory on ${device}: ${needed} bytes needed, ${available} available`,
     );
   }
-}
-
-function choose(backend: Backend | 'auto'): string {
-  return backend === 'auto' ? 'cpu' : backend;
 }
 
 function stopwatch(): () => number {
