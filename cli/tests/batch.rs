@@ -234,3 +234,27 @@ fn a_reader_that_leaves_is_no_error() {
     assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
     assert!(err.is_empty(), "{err}");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_input_is_never_the_output_by_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, link) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+    std::fs::write(&input, "{\"text\": \"hi\"}\n").unwrap();
+    std::fs::hard_link(&input, &link).unwrap();
+    for script in [
+        "-i a.jsonl -o b.jsonl --overwrite",
+        "-i a.jsonl -o b.jsonl --resume",
+        "-i - -o a.jsonl --overwrite <a.jsonl",
+        "-i a.jsonl >>a.jsonl",
+        "-i - <a.jsonl >>b.jsonl",
+    ] {
+        let script = format!("exec \"$0\" classify --labels a,b {script}");
+        let outcome = common::run(
+            assert_cmd::Command::new("sh").args(["-c", &script, common::PROGRAM]).current_dir(&dir),
+        );
+        assert_eq!(outcome.code, 2, "{script}: {}", outcome.err);
+        assert!(outcome.err.contains("is the input as well"), "{}", outcome.err);
+        assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"text\": \"hi\"}\n");
+    }
+}
