@@ -380,6 +380,9 @@ pub(super) mod tests {
         assert!(message.contains("text") && message.contains("id, body"), "{message}");
         assert!(refused(b"text,text\n", source(InputFormat::Csv)).contains("twice"));
         assert!(refused(b"", source(InputFormat::Csv)).contains("empty"));
+        for bytes in [&b"text\rone\rtwo\r"[..], b"id,text\r1,\"a\nb\"\r", b"text\r"] {
+            assert!(refused(bytes, source(InputFormat::Csv)).contains("carriage return"));
+        }
         let mut asked = source(InputFormat::Csv);
         asked.keep = vec!["gold".into()];
         assert!(refused(b"text\n", asked).contains("gold"));
