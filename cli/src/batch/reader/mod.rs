@@ -195,7 +195,11 @@ impl<R: BufRead> Reader<R> {
         loop {
             let ending =
                 self.records.next_into(&mut self.record).map_err(Failure::io("reading the input"))?;
-            let blank = self.record.iter().all(u8::is_ascii_whitespace);
+            let blank = match self.source.format {
+                InputFormat::Jsonl => self.record.iter().all(u8::is_ascii_whitespace),
+                // Spaces and tabs may be cells, or the delimiters of empty ones.
+                InputFormat::Csv => matches!(&self.record[..], b"" | b"\r"),
+            };
             match ending {
                 Some(Ending::Complete | Ending::EndOfStream { .. }) if blank => {}
                 _ => return Ok(ending),
@@ -359,6 +363,19 @@ pub(super) mod tests {
         assert_eq!(rows[1].question.as_ref().unwrap().request.labels.names(), ["x", "y"]);
         assert_eq!(rows[0].question.as_ref().unwrap().request.labels.names(), ["a", "bb"]);
         assert_eq!(rows[4].id, json!("5"));
+    }
+
+    #[test]
+    fn csv_rows_of_empty_cells_are_rows() {
+        for (delimiter, bytes) in
+            [(b'\t', b"id\ttext\n\t\n\r\n\n2\tx\n\t"), (b' ', b"id text\n \n\r\n\n2 x\n ")]
+        {
+            let mut spaced = source(InputFormat::Csv);
+            spaced.delimiter = delimiter;
+            let rows = rows_of(bytes, spaced);
+            assert_eq!(texts(&rows), ["", "x", ""]);
+            assert_eq!(rows[1].number, 1);
+        }
     }
 
     #[test]
