@@ -258,3 +258,17 @@ fn the_input_is_never_the_output_by_any_name() {
         assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"text\": \"hi\"}\n");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_whose_reader_leaves_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = "{\"text\": \"hello there\"}\n";
+    std::fs::write(dir.path().join("in.jsonl"), row.repeat(600)).unwrap();
+    let script = "mkfifo pipe && { head -n 1 pipe >line & } && \
+        \"$0\" classify -i in.jsonl -o pipe --labels a,b --quiet; code=$?; wait; exit $code";
+    let outcome =
+        common::run(assert_cmd::Command::new("sh").args(["-c", script, common::PROGRAM]).current_dir(&dir));
+    assert_eq!(outcome.code, 1, "{}", outcome.err);
+    assert!(outcome.err.contains("writing pipe"), "{}", outcome.err);
+}

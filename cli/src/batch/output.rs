@@ -19,7 +19,8 @@ use crate::terminal;
 /// An opened output.
 pub(super) struct Output {
     sink: Box<dyn Write>,
-    name: String,
+    /// The name of a file; `None` for standard output.
+    name: Option<String>,
     /// What stands beside an output file until it is complete.
     sidecar: Option<Sidecar>,
 }
@@ -73,8 +74,7 @@ impl Output {
     ) -> Result<(Self, Done)> {
         let path = args.batch.output.as_path();
         if input::is_stream(path) {
-            let mut output =
-                Self { sink: Box::new(io::stdout()), name: "standard output".to_owned(), sidecar: None };
+            let mut output = Self { sink: Box::new(io::stdout()), name: None, sidecar: None };
             output.write(&encoder.header())?;
             return Ok((output, Done::default()));
         }
@@ -91,7 +91,7 @@ impl Output {
         if let Some(sidecar) = &sidecar {
             sidecar.write(reader.rows_read(), &reader.mark())?;
         }
-        let mut output = Self { sink: Box::new(file), name, sidecar };
+        let mut output = Self { sink: Box::new(file), name: Some(name), sidecar };
         if done.bytes == 0 {
             output.write(&encoder.header())?;
         }
@@ -101,7 +101,7 @@ impl Output {
     /// An output for tests.
     #[cfg(test)]
     pub(super) fn for_tests(file: File) -> Self {
-        Self { sink: Box::new(file), name: "out".to_owned(), sidecar: None }
+        Self { sink: Box::new(file), name: Some("out".to_owned()), sidecar: None }
     }
 
     /// Writes the records of a group. With it `rows` rows of the input have been read, up to `mark`.
@@ -119,10 +119,11 @@ impl Output {
 
     /// Writes the bytes of whole records and hands them to the operating system.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.sink
-            .write_all(bytes)
-            .and_then(|()| self.sink.flush())
-            .map_err(Failure::io(format!("writing {}", self.name)))
+        let written = self.sink.write_all(bytes).and_then(|()| self.sink.flush());
+        written.map_err(|source| match &self.name {
+            Some(name) => Failure::Io { doing: format!("writing {name}"), source },
+            None => Failure::Stdout(source),
+        })
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&terminal::escape_json(out)).and_then(|()| stdout.flush())
     };
-    written.map_err(Failure::io("writing to standard output"))
+    written.map_err(Failure::Stdout)
 }
 
 fn json_failure(error: &serde_json::Error) -> Failure {
