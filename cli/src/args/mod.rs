@@ -75,7 +75,7 @@ pub(crate) struct InspectArgs {
     #[arg(value_name = "DIR", env = "DIKAST_MODEL")]
     pub(crate) model: Option<PathBuf>,
     /// Tokens of one forward pass to count activation memory for.
-    #[arg(long, value_name = "N", default_value = "1024")]
+    #[arg(long, value_name = "N", value_parser = values::tokens, default_value = "1024")]
     pub(crate) tokens: std::num::NonZeroUsize,
     /// List every step of the forward pass.
     #[arg(long)]
@@ -135,6 +135,11 @@ mod tests {
             ]));
         }
         assert!(refused(&["classify", "--labels", "x", "--top-k", "0"]));
+        for tokens in ["0", "131073", "99999999999999999999"] {
+            assert!(refused(&["classify", "--labels", "x", "--input", "-", "--max-tokens", tokens]));
+            assert!(refused(&["inspect", "--tokens", tokens]));
+        }
+        assert!(!refused(&["inspect", "--tokens", "131072"]));
         assert!(refused(&["classify", "--labels", "x", "--backend", "tpu"]));
         assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", "ab"]));
     }

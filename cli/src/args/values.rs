@@ -1,5 +1,15 @@
 //! Parsers of single argument values.
 
+use std::num::NonZeroUsize;
+
+use dikast_core::request::limits::MAX_TOKENS;
+
+/// A number of tokens that a request may have.
+pub(crate) fn tokens(value: &str) -> Result<NonZeroUsize, String> {
+    let number: NonZeroUsize = value.parse().map_err(|e: std::num::ParseIntError| e.to_string())?;
+    if number.get() > MAX_TOKENS { Err(format!("must be at most {MAX_TOKENS}")) } else { Ok(number) }
+}
+
 /// A probability.
 pub(crate) fn probability(value: &str) -> Result<f32, String> {
     let number: f32 = value.parse().map_err(|_| "not a number".to_owned())?;
