@@ -16,10 +16,9 @@ mod terminal;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let outcome = match Cli::from_process().command {
         Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),

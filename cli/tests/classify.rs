@@ -259,6 +259,18 @@ fn absent_backends_are_named() {
     assert_eq!(chosen.code, 0);
 }
 
+#[test]
+fn empty_variables_mean_none() {
+    for name in ["DIKAST_MODEL", "DIKAST_BACKEND"] {
+        let outcome = run(dikast().args(["classify", "--text", TEXT, "--labels", LABELS]).env(name, ""));
+        assert_eq!(outcome.code, 0, "{name}: {}", outcome.err);
+        assert_eq!(run(dikast().arg("inspect").env(name, "")).code, 0, "{name}");
+    }
+    for flag in ["--model=", "--backend="] {
+        assert_eq!(classify(&["--text", TEXT, "--labels", LABELS, flag], b"").code, 2, "{flag}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn standard_output_may_be_closed_or_full() {

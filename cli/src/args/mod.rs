@@ -2,12 +2,13 @@
 
 mod bench;
 mod classify;
+mod environment;
 mod synth;
 mod values;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
@@ -23,6 +24,14 @@ pub(crate) struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The arguments of this process; it ends here when they are wrong or ask for help.
+    pub(crate) fn from_process() -> Self {
+        let matches = environment::without_empty(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+    }
 }
 
 /// The subcommands.
@@ -101,7 +110,6 @@ pub(crate) enum InspectFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_definitions_are_consistent() {
