@@ -163,6 +163,18 @@ fn csv_in_and_out() {
 }
 
 #[test]
+fn ids_and_kept_values_pass_through_as_written() {
+    let row = "{\"text\": \"hi\", \"id\": 123456789012345678901, \"gold\": [1.50, {\"a\" : 1E2}]}\n";
+    let args = ["--input", "-", "--labels", "a,b", "--keep", "gold"];
+    let jsonl = classify(&args, row.as_bytes());
+    assert!(jsonl.out.starts_with("{\"row\":0,\"id\":123456789012345678901,"), "{}", jsonl.out);
+    assert!(jsonl.out.ends_with(",\"kept\":{\"gold\":[1.50,{\"a\":1E2}]}}\n"), "{}", jsonl.out);
+    let csv = classify(&[&args[..], &["--format", "csv"]].concat(), row.as_bytes());
+    assert!(csv.out.contains("\n0,123456789012345678901,"), "{}", csv.out);
+    assert!(csv.out.ends_with(",\"[1.50,{\"\"a\"\":1E2}]\"\n"), "{}", csv.out);
+}
+
+#[test]
 fn a_missing_column_lists_the_columns() {
     let args = ["--input", "-", "--input-format", "csv", "--labels", "a,b", "--text-column", "body"];
     let outcome = classify(&args, b"id,text\n1,x\n");

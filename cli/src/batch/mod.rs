@@ -10,6 +10,7 @@ mod runner;
 mod settings;
 mod sidecar;
 mod totals;
+mod verbatim;
 mod writer;
 
 use std::io::IsTerminal as _;

@@ -10,11 +10,12 @@ use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::reader::framing::{Ending, Framing, Records};
 use super::reader::{Reader, Row};
-use super::writer::{CSV_COLUMNS, Encoder, OutputFormat, cell};
+use super::verbatim::Verbatim;
+use super::writer::{CSV_COLUMNS, Encoder, OutputFormat};
 use crate::exit::{Failure, Result};
 use crate::terminal::counted;
 
@@ -127,15 +128,16 @@ fn is_start(cut: &[u8], start: &[u8]) -> bool {
 /// What resuming needs to know of a record.
 struct Existing {
     row: u64,
-    id: Value,
+    id: Verbatim,
     failed: bool,
 }
 
 impl Existing {
     fn has_id(&self, row: &Row, encoder: &Encoder) -> bool {
         match encoder.format {
-            OutputFormat::Jsonl => self.id == row.id,
-            OutputFormat::Csv => cell(&self.id) == cell(&row.id),
+            // The output escapes some characters that the input may have as they are.
+            OutputFormat::Jsonl => self.id.value() == row.id.value(),
+            OutputFormat::Csv => self.id.cell() == row.id.cell(),
         }
     }
 }
@@ -151,7 +153,7 @@ fn parse_json(record: &[u8]) -> Option<Existing> {
     #[derive(Deserialize)]
     struct Line {
         row: u64,
-        id: Value,
+        id: Box<RawValue>,
         labels: Option<IgnoredAny>,
         error: Option<IgnoredAny>,
     }
@@ -159,7 +161,7 @@ fn parse_json(record: &[u8]) -> Option<Existing> {
     // Exactly one of the two makes it a record of ours.
     (line.labels.is_some() != line.error.is_some()).then_some(Existing {
         row: line.row,
-        id: line.id,
+        id: Verbatim::from(&*line.id),
         failed: line.error.is_some(),
     })
 }

@@ -3,7 +3,7 @@
 use dikast_core::Error;
 use serde_json::{Map, Value};
 
-use super::{Fields, LABELS, RowLabels, Source};
+use super::{Fields, LABELS, RowLabels, Source, Verbatim};
 use crate::classify::labels;
 use crate::exit::{Failure, Result};
 use crate::request::Question;
@@ -70,7 +70,7 @@ impl Columns {
             return source.failed(Error::invalid("row", "not one CSV record"));
         };
         let cell = |i: usize| cells.get(i).unwrap_or_default();
-        let id = self.id.map_or(Value::Null, |i| cell(i).into());
+        let id = self.id.map_or_else(Verbatim::default, |i| cell(i).into());
         let kept = self.keep.iter().map(|i| cell(*i).into()).collect();
         let question = if cells.len() == self.count {
             self.question(cell, source)

@@ -10,6 +10,7 @@ use std::io::BufRead;
 use dikast_core::{Error, Result};
 use serde_json::{Map, Value};
 
+use super::verbatim::Verbatim;
 use crate::args::{ClassifyArgs, InputFormat};
 use crate::exit::{self, Failure};
 use crate::request::{Question, Template};
@@ -25,9 +26,9 @@ pub(super) struct Row {
     /// Number from 0; blank lines and the CSV header do not count.
     pub(super) number: u64,
     /// The row's id; null when it has none.
-    pub(super) id: Value,
+    pub(super) id: Verbatim,
     /// The values of the `--keep` fields, in that order; null where the row has none.
-    pub(super) kept: Vec<Value>,
+    pub(super) kept: Vec<Verbatim>,
     /// The question, or why the row is none.
     pub(super) question: Result<Question>,
     /// Bytes of the row in the input.
@@ -36,8 +37,8 @@ pub(super) struct Row {
 
 /// What a format's parser makes of a record's text.
 struct Fields {
-    id: Value,
-    kept: Vec<Value>,
+    id: Verbatim,
+    kept: Vec<Verbatim>,
     question: Result<Question>,
 }
 
@@ -215,7 +216,11 @@ impl<R: BufRead> Reader<R> {
 impl Source {
     /// A row of which only the error is known.
     fn failed(&self, error: Error) -> Fields {
-        Fields { id: Value::Null, kept: vec![Value::Null; self.keep.len()], question: Err(error) }
+        Fields {
+            id: Verbatim::default(),
+            kept: vec![Verbatim::default(); self.keep.len()],
+            question: Err(error),
+        }
     }
 
     /// The question of a row with its own fields. `other` is what the field `labels` says where the flag's count.

@@ -3,11 +3,8 @@
 mod csv;
 mod jsonl;
 
-use std::borrow::Cow;
-
 use dikast_core::answers::Classification;
 use dikast_core::{Error, Result};
-use serde_json::Value;
 
 use super::{input, reader::Row};
 use crate::args::{ClassifyArgs, Format};
@@ -102,14 +99,5 @@ fn kind(error: &Error) -> &'static str {
         Error::DeviceLost { .. } => "device_lost",
         Error::Io { .. } => "io",
         _ => "internal",
-    }
-}
-
-/// A JSON value as a CSV cell: strings as they are, null as nothing, the rest as JSON.
-pub(super) fn cell(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Null => Cow::Borrowed(""),
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
     }
 }
