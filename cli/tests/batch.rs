@@ -209,6 +209,12 @@ fn outputs_are_not_overwritten_by_accident() {
     assert!(refused.err.contains("--resume") && refused.err.contains("--overwrite"), "{}", refused.err);
     assert_eq!(run(arg(&output), &["--resume"]).code, 2);
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "precious\n");
+    for foreign in ["{\"row\":0,\"mine\":1}", "{\"row\":0,\"id\":1,\"mine\":1}"] {
+        let path = dir.path().join("foreign.jsonl");
+        std::fs::write(&path, foreign).unwrap();
+        assert_eq!(run(arg(&path), &["--resume"]).code, 2);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
+    }
     assert_eq!(run(arg(&input), &["--overwrite"]).code, 2, "the input is never the output");
     assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"text\": \"hi\"}\n");
     assert_eq!(run("-", &["--resume"]).code, 2);
@@ -269,6 +275,27 @@ fn the_input_is_never_the_output_by_any_name() {
         assert!(outcome.err.contains("is the input as well"), "{}", outcome.err);
         assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"text\": \"hi\"}\n");
     }
+}
+
+#[test]
+fn kept_columns_are_distinct() {
+    let run = |more: &[&str]| classify(&[&["--input", "-", "--labels", "a,b"], more].concat(), b"").code;
+    assert_eq!(run(&["--keep", "x", "--keep", "x"]), 2);
+    assert_eq!(run(&["--keep", "row", "--format", "csv"]), 2);
+    assert_eq!(run(&["--keep", "row", "--keep", "x"]), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nothing_is_called_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (link, target) = (dir.path().join("out.jsonl"), dir.path().join("target"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let args = ["--input", "-", "--output", arg(&link), "--labels", "a,b"];
+    let refused = classify(&args, b"");
+    assert!(refused.code == 2 && refused.err.contains("link to nothing"), "{}", refused.err);
+    assert_eq!(classify(&[&args[..], &["--overwrite"]].concat(), b"").code, 0);
+    assert!(target.exists());
 }
 
 #[cfg(unix)]

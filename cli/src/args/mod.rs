@@ -149,7 +149,9 @@ mod tests {
         }
         assert!(!refused(&["inspect", "--tokens", "131072"]));
         assert!(refused(&["classify", "--labels", "x", "--backend", "tpu"]));
-        assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", "ab"]));
+        for delimiter in ["ab", "0", "9"] {
+            assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", delimiter]));
+        }
     }
 
     #[test]

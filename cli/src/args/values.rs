@@ -21,6 +21,7 @@ pub(crate) fn delimiter(value: &str) -> Result<u8, String> {
     match value.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [b'"' | b'\n' | b'\r'] => Err("cannot be a quote or a line end".to_owned()),
+        [b'0'..=b'9'] => Err("cannot be a digit: numbers would fall apart".to_owned()),
         [byte] if byte.is_ascii() => Ok(*byte),
         _ => Err("must be one ASCII character, or \\t".to_owned()),
     }

@@ -44,6 +44,10 @@ pub(super) fn check(args: &ClassifyArgs, source: Option<Identity>) -> Result<()>
     match to.metadata() {
         Ok(facts) if facts.is_dir() => Err(Failure::usage(format!("{}: is a folder", to.display()))),
         Ok(facts) if facts.is_file() && !args.batch.resume && !args.batch.overwrite => Err(exists(to)),
+        Err(_) if to.is_symlink() && !args.batch.resume && !args.batch.overwrite => {
+            let name = to.display();
+            Err(Failure::usage(format!("{name}: is a link to nothing; --overwrite creates what it names")))
+        }
         _ => Ok(()),
     }
 }

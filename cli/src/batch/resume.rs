@@ -84,7 +84,11 @@ fn scan<S: BufRead, R: BufRead>(
         };
         match ending {
             Ending::TooLong { .. } => return Err(refuse(format!("record {} is too long", done.rows))),
-            Ending::EndOfStream { .. } if is_start(&record, expected.as_bytes()) => break,
+            Ending::EndOfStream { .. }
+                if is_start(&record, expected.as_bytes()) && !is_foreign(&record, encoder) =>
+            {
+                break;
+            }
             Ending::EndOfStream { .. } => return Err(refuse("its last line is not a record of ours".into())),
             Ending::Complete if header_due => {
                 if record != header.trim_ascii_end() {
@@ -123,6 +127,13 @@ fn scan<S: BufRead, R: BufRead>(
 fn is_start(cut: &[u8], start: &[u8]) -> bool {
     let n = cut.len().min(start.len());
     cut[..n] == start[..n]
+}
+
+/// Whether a line without an end is a whole object all the same, and none of ours.
+fn is_foreign(record: &[u8], encoder: &Encoder) -> bool {
+    encoder.format == OutputFormat::Jsonl
+        && serde_json::from_slice::<IgnoredAny>(record).is_ok()
+        && parse_json(record).is_none()
 }
 
 /// What resuming needs to know of a record.
