@@ -271,6 +271,15 @@ fn empty_variables_mean_none() {
     }
 }
 
+#[test]
+fn too_many_threads_are_not_started() {
+    let outcome = run(dikast()
+        .args(["classify", "--text", TEXT, "--labels", LABELS])
+        .env("RAYON_NUM_THREADS", "70000"));
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert!(outcome.err.contains("warning: RAYON_NUM_THREADS"), "{}", outcome.err);
+}
+
 #[cfg(unix)]
 #[test]
 fn standard_output_may_be_closed_or_full() {
