@@ -86,6 +86,10 @@ fn hierarchies_are_dotted_or_trees() {
     let table = classify(&["--text", TEXT, "--labels", labels, "--hierarchy", "tree"], b"");
     assert_eq!(table.code, 0);
     assert!(table.out.contains("\n    shop\n"), "{}", table.out);
+    for more in [&["--top-k", "1"][..], &["--logits"]] {
+        let args = [&["--text", TEXT, "--labels", labels, "--hierarchy", "tree"], more].concat();
+        assert_eq!(classify(&args, b"").code, 2, "{more:?}");
+    }
 }
 
 #[test]
@@ -187,6 +191,14 @@ fn an_empty_text_is_not_answered_in_silence() {
         assert!(warned.code == 0 && warned.err.contains("warning: the text is empty"), "{}", warned.err);
         assert_eq!(classify(&[&args[..], &["--allow-empty"]].concat(), b"").err, "");
     }
+}
+
+#[test]
+fn a_lone_label_is_no_choice() {
+    let lone = ["--text", TEXT, "--labels", "praise"];
+    let warned = classify(&lone, b"");
+    assert!(warned.code == 0 && warned.err.contains("warning: a single label"), "{}", warned.err);
+    assert_eq!(classify(&[&lone[..], &["--multi-label"]].concat(), b"").err, "");
 }
 
 #[test]

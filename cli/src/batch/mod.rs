@@ -38,6 +38,9 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     check_fields(args)?;
     let source = Source::from_args(args, template.clone());
     let mut reader = Reader::new(input.bytes, source)?;
+    if !args.batch.quiet {
+        template.warn_of_lone_label();
+    }
     let files = model::open(args.model.model.as_deref())?;
     let mut classifier = classifier::load(&files, args.model.backend, engine_options(args))?;
     let settings = Settings::of(args, &template, &encoder, &files);
