@@ -31,5 +31,5 @@ pub(crate) fn man(dir: Option<&Path>) -> Result<()> {
 
 fn print(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::io("writing to standard output"))
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::Stdout)
 }

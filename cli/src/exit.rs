@@ -38,6 +38,8 @@ pub(crate) enum Failure {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Standard output failed.
+    Stdout(io::Error),
     /// Batch: the run finished, these rows have an error record.
     RowsFailed {
         /// Rows with an error record.
@@ -59,9 +61,10 @@ impl Failure {
         move |source| Self::Io { doing, source }
     }
 
-    /// Whether the reader of our output went away, as with `| head`: nothing to complain about.
+    /// Whether the reader of standard output went away, as with `| head`: nothing to complain about. A named pipe that
+    /// was asked for by its path is another matter: what it lacks is missing somewhere.
     fn is_closed_pipe(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Stdout(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// The exit code.
@@ -80,7 +83,7 @@ impl Failure {
                 Error::Unsupported { .. } | Error::OutOfMemory { .. } | Error::DeviceLost { .. } => 4,
                 _ => 1,
             },
-            Self::Io { .. } => 1,
+            Self::Io { .. } | Self::Stdout(_) => 1,
             Self::RowsFailed { .. } => 5,
         }
     }
@@ -96,6 +99,7 @@ impl fmt::Display for Failure {
             Self::Model(error) => write!(f, "model: {error}"),
             Self::Engine(error) => f.write_str(&advice::message(error)),
             Self::Io { doing, source } => write!(f, "{doing}: {source}"),
+            Self::Stdout(source) => write!(f, "writing to standard output: {source}"),
             Self::RowsFailed { failed, rows } => {
                 let of = terminal::counted(*rows, "row");
                 let has = if *failed == 1 { "it has" } else { "each has" };
@@ -152,7 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_failure() {
-        assert_eq!(Failure::io("writing")(io::ErrorKind::BrokenPipe.into()).code(), 0);
+    fn a_closed_pipe_is_a_failure_unless_it_is_standard_output() {
+        assert_eq!(Failure::Stdout(io::ErrorKind::BrokenPipe.into()).code(), 0);
+        assert_eq!(Failure::Stdout(io::ErrorKind::StorageFull.into()).code(), 1);
+        assert_eq!(Failure::io("writing out")(io::ErrorKind::BrokenPipe.into()).code(), 1);
     }
 }

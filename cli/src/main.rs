@@ -12,14 +12,16 @@ mod model;
 mod request;
 mod synth;
 mod terminal;
+mod threads;
 
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let cli = Cli::from_process();
+    threads::limit();
+    let outcome = match cli.command {
         Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{ClassifyArgs, Truncate};
 use crate::classify::{examples, labels};
 use crate::exit::{Failure, Result};
+use crate::terminal;
 
 pub(crate) use windows::fit;
 
@@ -87,6 +88,14 @@ impl Template {
         fields.insert("allow_duplicate_labels".into(), args.allow_duplicate_labels.into());
         fields.insert("allow_markers".into(), args.allow_markers.into());
         Ok(Self(fields))
+    }
+
+    /// Warns when the flags leave no choice: a lone label takes all of the probability.
+    pub(crate) fn warn_of_lone_label(&self) {
+        let lone = self.0.get("labels").and_then(Value::as_array).is_some_and(|labels| labels.len() == 1);
+        if lone && self.0.get("multi_label") == Some(&Value::Bool(false)) {
+            terminal::warn("a single label always gets 100 %; --multi-label judges it on its own");
+        }
     }
 
     /// The fields that the flags set.

@@ -163,6 +163,18 @@ fn csv_in_and_out() {
 }
 
 #[test]
+fn ids_and_kept_values_pass_through_as_written() {
+    let row = "{\"text\": \"hi\", \"id\": 123456789012345678901, \"gold\": [1.50, {\"a\" : 1E2}]}\n";
+    let args = ["--input", "-", "--labels", "a,b", "--keep", "gold"];
+    let jsonl = classify(&args, row.as_bytes());
+    assert!(jsonl.out.starts_with("{\"row\":0,\"id\":123456789012345678901,"), "{}", jsonl.out);
+    assert!(jsonl.out.ends_with(",\"kept\":{\"gold\":[1.50,{\"a\":1E2}]}}\n"), "{}", jsonl.out);
+    let csv = classify(&[&args[..], &["--format", "csv"]].concat(), row.as_bytes());
+    assert!(csv.out.contains("\n0,123456789012345678901,"), "{}", csv.out);
+    assert!(csv.out.ends_with(",\"[1.50,{\"\"a\"\":1E2}]\"\n"), "{}", csv.out);
+}
+
+#[test]
 fn a_missing_column_lists_the_columns() {
     let args = ["--input", "-", "--input-format", "csv", "--labels", "a,b", "--text-column", "body"];
     let outcome = classify(&args, b"id,text\n1,x\n");
@@ -197,6 +209,12 @@ fn outputs_are_not_overwritten_by_accident() {
     assert!(refused.err.contains("--resume") && refused.err.contains("--overwrite"), "{}", refused.err);
     assert_eq!(run(arg(&output), &["--resume"]).code, 2);
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "precious\n");
+    for foreign in ["{\"row\":0,\"mine\":1}", "{\"row\":0,\"id\":1,\"mine\":1}"] {
+        let path = dir.path().join("foreign.jsonl");
+        std::fs::write(&path, foreign).unwrap();
+        assert_eq!(run(arg(&path), &["--resume"]).code, 2);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
+    }
     assert_eq!(run(arg(&input), &["--overwrite"]).code, 2, "the input is never the output");
     assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"text\": \"hi\"}\n");
     assert_eq!(run("-", &["--resume"]).code, 2);
@@ -233,4 +251,63 @@ fn a_reader_that_leaves_is_no_error() {
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
     assert!(err.is_empty(), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_input_is_never_the_output_by_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, link) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+    std::fs::write(&input, "{\"text\": \"hi\"}\n").unwrap();
+    std::fs::hard_link(&input, &link).unwrap();
+    for script in [
+        "-i a.jsonl -o b.jsonl --overwrite",
+        "-i a.jsonl -o b.jsonl --resume",
+        "-i - -o a.jsonl --overwrite <a.jsonl",
+        "-i a.jsonl >>a.jsonl",
+        "-i - <a.jsonl >>b.jsonl",
+    ] {
+        let script = format!("exec \"$0\" classify --labels a,b {script}");
+        let outcome = common::run(
+            assert_cmd::Command::new("sh").args(["-c", &script, common::PROGRAM]).current_dir(&dir),
+        );
+        assert_eq!(outcome.code, 2, "{script}: {}", outcome.err);
+        assert!(outcome.err.contains("is the input as well"), "{}", outcome.err);
+        assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"text\": \"hi\"}\n");
+    }
+}
+
+#[test]
+fn kept_columns_are_distinct() {
+    let run = |more: &[&str]| classify(&[&["--input", "-", "--labels", "a,b"], more].concat(), b"").code;
+    assert_eq!(run(&["--keep", "x", "--keep", "x"]), 2);
+    assert_eq!(run(&["--keep", "row", "--format", "csv"]), 2);
+    assert_eq!(run(&["--keep", "row", "--keep", "x"]), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nothing_is_called_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (link, target) = (dir.path().join("out.jsonl"), dir.path().join("target"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let args = ["--input", "-", "--output", arg(&link), "--labels", "a,b"];
+    let refused = classify(&args, b"");
+    assert!(refused.code == 2 && refused.err.contains("link to nothing"), "{}", refused.err);
+    assert_eq!(classify(&[&args[..], &["--overwrite"]].concat(), b"").code, 0);
+    assert!(target.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_whose_reader_leaves_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = "{\"text\": \"hello there\"}\n";
+    std::fs::write(dir.path().join("in.jsonl"), row.repeat(600)).unwrap();
+    let script = "mkfifo pipe && { head -n 1 pipe >line & } && \
+        \"$0\" classify -i in.jsonl -o pipe --labels a,b --quiet; code=$?; wait; exit $code";
+    let outcome =
+        common::run(assert_cmd::Command::new("sh").args(["-c", script, common::PROGRAM]).current_dir(&dir));
+    assert_eq!(outcome.code, 1, "{}", outcome.err);
+    assert!(outcome.err.contains("writing pipe"), "{}", outcome.err);
 }

@@ -86,6 +86,10 @@ fn hierarchies_are_dotted_or_trees() {
     let table = classify(&["--text", TEXT, "--labels", labels, "--hierarchy", "tree"], b"");
     assert_eq!(table.code, 0);
     assert!(table.out.contains("\n    shop\n"), "{}", table.out);
+    for more in [&["--top-k", "1"][..], &["--logits"]] {
+        let args = [&["--text", TEXT, "--labels", labels, "--hierarchy", "tree"], more].concat();
+        assert_eq!(classify(&args, b"").code, 2, "{more:?}");
+    }
 }
 
 #[test]
@@ -190,6 +194,14 @@ fn an_empty_text_is_not_answered_in_silence() {
 }
 
 #[test]
+fn a_lone_label_is_no_choice() {
+    let lone = ["--text", TEXT, "--labels", "praise"];
+    let warned = classify(&lone, b"");
+    assert!(warned.code == 0 && warned.err.contains("warning: a single label"), "{}", warned.err);
+    assert_eq!(classify(&[&lone[..], &["--multi-label"]].concat(), b"").err, "");
+}
+
+#[test]
 fn messages_name_flags_and_not_fields() {
     for (labels, flag) in [("a,b,a", "--allow-duplicate-labels"), ("<<SEP>>,b", "--allow-markers")] {
         let refused = classify(&["--text", TEXT, "--labels", labels], b"");
@@ -259,6 +271,27 @@ fn absent_backends_are_named() {
     assert_eq!(chosen.code, 0);
 }
 
+#[test]
+fn empty_variables_mean_none() {
+    for name in ["DIKAST_MODEL", "DIKAST_BACKEND"] {
+        let outcome = run(dikast().args(["classify", "--text", TEXT, "--labels", LABELS]).env(name, ""));
+        assert_eq!(outcome.code, 0, "{name}: {}", outcome.err);
+        assert_eq!(run(dikast().arg("inspect").env(name, "")).code, 0, "{name}");
+    }
+    for flag in ["--model=", "--backend="] {
+        assert_eq!(classify(&["--text", TEXT, "--labels", LABELS, flag], b"").code, 2, "{flag}");
+    }
+}
+
+#[test]
+fn too_many_threads_are_not_started() {
+    let outcome = run(dikast()
+        .args(["classify", "--text", TEXT, "--labels", LABELS])
+        .env("RAYON_NUM_THREADS", "70000"));
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert!(outcome.err.contains("warning: RAYON_NUM_THREADS"), "{}", outcome.err);
+}
+
 #[cfg(unix)]
 #[test]
 fn standard_output_may_be_closed_or_full() {
@@ -266,6 +299,8 @@ fn standard_output_may_be_closed_or_full() {
         let script = format!("exec \"$0\" classify --text hello --labels a,b {redirect}");
         run(assert_cmd::Command::new("sh").args(["-c", &script, common::PROGRAM]))
     };
+    // The standard library opens the null device in place of a closed stream before `main`, as a caller may have done
+    // on purpose: the two cannot be told apart, so this cannot be an error.
     assert_eq!(shell(">&-").code, 0);
     if std::path::Path::new("/dev/full").exists() {
         let full = shell("> /dev/full");

@@ -85,7 +85,7 @@ pub(crate) struct ClassifyArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Question")]
     pub(crate) truncate: Truncate,
     /// Token limit of labels, prompt, examples and text together.
-    #[arg(long, value_name = "N", help_heading = "Question")]
+    #[arg(long, value_name = "N", value_parser = values::tokens, help_heading = "Question")]
     pub(crate) max_tokens: Option<NonZeroUsize>,
     /// Splitting of long texts.
     #[command(flatten)]

@@ -2,12 +2,13 @@
 
 mod bench;
 mod classify;
+mod environment;
 mod synth;
 mod values;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
@@ -23,6 +24,14 @@ pub(crate) struct Cli {
     /// The subcommand.
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The arguments of this process; it ends here when they are wrong or ask for help.
+    pub(crate) fn from_process() -> Self {
+        let matches = environment::without_empty(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+    }
 }
 
 /// The subcommands.
@@ -75,7 +84,7 @@ pub(crate) struct InspectArgs {
     #[arg(value_name = "DIR", env = "DIKAST_MODEL")]
     pub(crate) model: Option<PathBuf>,
     /// Tokens of one forward pass to count activation memory for.
-    #[arg(long, value_name = "N", default_value = "1024")]
+    #[arg(long, value_name = "N", value_parser = values::tokens, default_value = "1024")]
     pub(crate) tokens: std::num::NonZeroUsize,
     /// List every step of the forward pass.
     #[arg(long)]
@@ -101,7 +110,6 @@ pub(crate) enum InspectFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_definitions_are_consistent() {
@@ -135,8 +143,15 @@ mod tests {
             ]));
         }
         assert!(refused(&["classify", "--labels", "x", "--top-k", "0"]));
+        for tokens in ["0", "131073", "99999999999999999999"] {
+            assert!(refused(&["classify", "--labels", "x", "--input", "-", "--max-tokens", tokens]));
+            assert!(refused(&["inspect", "--tokens", tokens]));
+        }
+        assert!(!refused(&["inspect", "--tokens", "131072"]));
         assert!(refused(&["classify", "--labels", "x", "--backend", "tpu"]));
-        assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", "ab"]));
+        for delimiter in ["ab", "0", "9"] {
+            assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", delimiter]));
+        }
     }
 
     #[test]

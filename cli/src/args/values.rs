@@ -1,5 +1,15 @@
 //! Parsers of single argument values.
 
+use std::num::NonZeroUsize;
+
+use dikast_core::request::limits::MAX_TOKENS;
+
+/// A number of tokens that a request may have.
+pub(crate) fn tokens(value: &str) -> Result<NonZeroUsize, String> {
+    let number: NonZeroUsize = value.parse().map_err(|e: std::num::ParseIntError| e.to_string())?;
+    if number.get() > MAX_TOKENS { Err(format!("must be at most {MAX_TOKENS}")) } else { Ok(number) }
+}
+
 /// A probability.
 pub(crate) fn probability(value: &str) -> Result<f32, String> {
     let number: f32 = value.parse().map_err(|_| "not a number".to_owned())?;
@@ -11,6 +21,7 @@ pub(crate) fn delimiter(value: &str) -> Result<u8, String> {
     match value.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [b'"' | b'\n' | b'\r'] => Err("cannot be a quote or a line end".to_owned()),
+        [b'0'..=b'9'] => Err("cannot be a digit: numbers would fall apart".to_owned()),
         [byte] if byte.is_ascii() => Ok(*byte),
         _ => Err("must be one ASCII character, or \\t".to_owned()),
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use super::identity::Identity;
 use crate::args::{ClassifyArgs, InputFormat};
 use crate::exit::{Failure, Result};
 
@@ -13,6 +14,8 @@ pub(super) struct Input {
     pub(super) bytes: Box<dyn BufRead>,
     /// How many there are, where that is known.
     pub(super) length: Option<u64>,
+    /// Which file they are in.
+    pub(super) identity: Option<Identity>,
 }
 
 /// The name that stands for a standard stream.
@@ -30,7 +33,8 @@ pub(super) fn path(args: &ClassifyArgs) -> &Path {
 pub(super) fn open(args: &ClassifyArgs) -> Result<Input> {
     let path = path(args);
     if is_stream(path) {
-        return Ok(Input { bytes: Box::new(BufReader::with_capacity(1 << 16, io::stdin())), length: None });
+        let bytes = Box::new(BufReader::with_capacity(1 << 16, io::stdin()));
+        return Ok(Input { bytes, length: None, identity: Identity::of_stdin() });
     }
     let unreadable = |e: io::Error| Failure::usage(format!("{}: {e}", path.display()));
     let file = File::open(path).map_err(unreadable)?;
@@ -39,7 +43,8 @@ pub(super) fn open(args: &ClassifyArgs) -> Result<Input> {
         return Err(Failure::usage(format!("{}: is a folder", path.display())));
     }
     let length = facts.is_file().then_some(facts.len());
-    Ok(Input { bytes: Box::new(BufReader::with_capacity(1 << 16, file)), length })
+    let bytes = Box::new(BufReader::with_capacity(1 << 16, file));
+    Ok(Input { bytes, length, identity: Identity::of(&facts) })
 }
 
 /// The format of the input: as said, else by its name.

@@ -1,5 +1,6 @@
 //! `dikast classify --input … --output …`: rows in, one record a row out, in input order and bounded memory.
 
+mod identity;
 mod input;
 mod output;
 mod progress;
@@ -9,6 +10,7 @@ mod runner;
 mod settings;
 mod sidecar;
 mod totals;
+mod verbatim;
 mod writer;
 
 use std::io::IsTerminal as _;
@@ -32,14 +34,17 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     let template = Template::from_args(args)?;
     let encoder = Encoder::from_args(args)?;
     let input = input::open(args)?;
-    output::check(args)?;
+    output::check(args, input.identity)?;
     check_fields(args)?;
     let source = Source::from_args(args, template.clone());
     let mut reader = Reader::new(input.bytes, source)?;
+    if !args.batch.quiet {
+        template.warn_of_lone_label();
+    }
     let files = model::open(args.model.model.as_deref())?;
     let mut classifier = classifier::load(&files, args.model.backend, engine_options(args))?;
     let settings = Settings::of(args, &template, &encoder, &files);
-    let (mut output, done) = Output::open(args, settings, &encoder, &mut reader)?;
+    let (mut output, done) = Output::open(args, input.identity, settings, &encoder, &mut reader)?;
 
     // A bar between answers on the same screen would only tear them apart.
     let on_screen = input::is_stream(&args.batch.output) && std::io::stdout().is_terminal();

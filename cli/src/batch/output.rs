@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use super::identity::Identity;
 use super::input;
 use super::reader::Reader;
 use super::reader::hashed::Mark;
@@ -18,19 +19,23 @@ use crate::terminal;
 /// An opened output.
 pub(super) struct Output {
     sink: Box<dyn Write>,
-    name: String,
+    /// The name of a file; `None` for standard output.
+    name: Option<String>,
     /// What stands beside an output file until it is complete.
     sidecar: Option<Sidecar>,
 }
 
-/// Refuses what can be refused without opening anything.
-pub(super) fn check(args: &ClassifyArgs) -> Result<()> {
+/// Refuses what can be refused without opening anything. `source` is the file of the input.
+pub(super) fn check(args: &ClassifyArgs, source: Option<Identity>) -> Result<()> {
     let (from, to) = (input::path(args), args.batch.output.as_path());
     if args.batch.resume && (input::is_stream(from) || input::is_stream(to)) {
         return Err(Failure::usage("--resume needs files: a stream cannot be continued"));
     }
     if input::is_stream(to) {
-        return Ok(());
+        return refuse_input(source, Identity::of_stdout(), "standard output");
+    }
+    if let Ok(facts) = to.metadata() {
+        refuse_input(source, Identity::of(&facts), &to.display().to_string())?;
     }
     let same = |a: io::Result<_>, b: io::Result<_>| matches!((a, b), (Ok(a), Ok(b)) if a == b);
     if same(from.canonicalize(), to.canonicalize()) {
@@ -39,8 +44,20 @@ pub(super) fn check(args: &ClassifyArgs) -> Result<()> {
     match to.metadata() {
         Ok(facts) if facts.is_dir() => Err(Failure::usage(format!("{}: is a folder", to.display()))),
         Ok(facts) if facts.is_file() && !args.batch.resume && !args.batch.overwrite => Err(exists(to)),
+        Err(_) if to.is_symlink() && !args.batch.resume && !args.batch.overwrite => {
+            let name = to.display();
+            Err(Failure::usage(format!("{name}: is a link to nothing; --overwrite creates what it names")))
+        }
         _ => Ok(()),
     }
+}
+
+/// Refuses to write the file that is read: it would be lost, or never end.
+fn refuse_input(source: Option<Identity>, target: Option<Identity>, name: &str) -> Result<()> {
+    if source.is_some() && source == target {
+        return Err(Failure::usage(format!("{name}: is the input as well")));
+    }
+    Ok(())
 }
 
 fn exists(path: &Path) -> Failure {
@@ -54,19 +71,19 @@ impl Output {
     /// Opens the output. With `--resume` this checks what is there and moves `reader` behind it.
     pub(super) fn open<R: BufRead>(
         args: &ClassifyArgs,
+        source: Option<Identity>,
         settings: Settings,
         encoder: &Encoder,
         reader: &mut Reader<R>,
     ) -> Result<(Self, Done)> {
         let path = args.batch.output.as_path();
         if input::is_stream(path) {
-            let mut output =
-                Self { sink: Box::new(io::stdout()), name: "standard output".to_owned(), sidecar: None };
+            let mut output = Self { sink: Box::new(io::stdout()), name: None, sidecar: None };
             output.write(&encoder.header())?;
             return Ok((output, Done::default()));
         }
         let name = path.display().to_string();
-        let file = open_file(args, path)?;
+        let file = open_file(args, source, path)?;
         let is_file = file.metadata().is_ok_and(|facts| facts.is_file());
         let sidecar = is_file.then(|| Sidecar::beside(path, settings));
         let done = match &sidecar {
@@ -78,7 +95,7 @@ impl Output {
         if let Some(sidecar) = &sidecar {
             sidecar.write(reader.rows_read(), &reader.mark())?;
         }
-        let mut output = Self { sink: Box::new(file), name, sidecar };
+        let mut output = Self { sink: Box::new(file), name: Some(name), sidecar };
         if done.bytes == 0 {
             output.write(&encoder.header())?;
         }
@@ -88,7 +105,7 @@ impl Output {
     /// An output for tests.
     #[cfg(test)]
     pub(super) fn for_tests(file: File) -> Self {
-        Self { sink: Box::new(file), name: "out".to_owned(), sidecar: None }
+        Self { sink: Box::new(file), name: Some("out".to_owned()), sidecar: None }
     }
 
     /// Writes the records of a group. With it `rows` rows of the input have been read, up to `mark`.
@@ -106,10 +123,11 @@ impl Output {
 
     /// Writes the bytes of whole records and hands them to the operating system.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.sink
-            .write_all(bytes)
-            .and_then(|()| self.sink.flush())
-            .map_err(Failure::io(format!("writing {}", self.name)))
+        let written = self.sink.write_all(bytes).and_then(|()| self.sink.flush());
+        written.map_err(|source| match &self.name {
+            Some(name) => Failure::Io { doing: format!("writing {name}"), source },
+            None => Failure::Stdout(source),
+        })
     }
 }
 
@@ -157,7 +175,7 @@ fn continue_file<R: BufRead>(
     })
 }
 
-fn open_file(args: &ClassifyArgs, path: &Path) -> Result<File> {
+fn open_file(args: &ClassifyArgs, source: Option<Identity>, path: &Path) -> Result<File> {
     let batch = &args.batch;
     // A device or a pipe is no file that could be lost.
     let special = path.metadata().is_ok_and(|facts| !facts.is_file());
@@ -176,6 +194,9 @@ fn open_file(args: &ClassifyArgs, path: &Path) -> Result<File> {
     if special {
         return Ok(file);
     }
+    // What stands at the path may have changed since the check.
+    let facts = file.metadata().map_err(Failure::io(format!("reading {}", path.display())))?;
+    refuse_input(source, Identity::of(&facts), &path.display().to_string())?;
     // Two runs would interleave their rows. File systems without locks are taken as they are.
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Err(Failure::usage(format!("{}: another run is writing it", path.display())));

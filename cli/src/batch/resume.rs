@@ -10,11 +10,12 @@ use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::reader::framing::{Ending, Framing, Records};
 use super::reader::{Reader, Row};
-use super::writer::{CSV_COLUMNS, Encoder, OutputFormat, cell};
+use super::verbatim::Verbatim;
+use super::writer::{CSV_COLUMNS, Encoder, OutputFormat};
 use crate::exit::{Failure, Result};
 use crate::terminal::counted;
 
@@ -83,7 +84,11 @@ fn scan<S: BufRead, R: BufRead>(
         };
         match ending {
             Ending::TooLong { .. } => return Err(refuse(format!("record {} is too long", done.rows))),
-            Ending::EndOfStream { .. } if is_start(&record, expected.as_bytes()) => break,
+            Ending::EndOfStream { .. }
+                if is_start(&record, expected.as_bytes()) && !is_foreign(&record, encoder) =>
+            {
+                break;
+            }
             Ending::EndOfStream { .. } => return Err(refuse("its last line is not a record of ours".into())),
             Ending::Complete if header_due => {
                 if record != header.trim_ascii_end() {
@@ -124,18 +129,26 @@ fn is_start(cut: &[u8], start: &[u8]) -> bool {
     cut[..n] == start[..n]
 }
 
+/// Whether a line without an end is a whole object all the same, and none of ours.
+fn is_foreign(record: &[u8], encoder: &Encoder) -> bool {
+    encoder.format == OutputFormat::Jsonl
+        && serde_json::from_slice::<IgnoredAny>(record).is_ok()
+        && parse_json(record).is_none()
+}
+
 /// What resuming needs to know of a record.
 struct Existing {
     row: u64,
-    id: Value,
+    id: Verbatim,
     failed: bool,
 }
 
 impl Existing {
     fn has_id(&self, row: &Row, encoder: &Encoder) -> bool {
         match encoder.format {
-            OutputFormat::Jsonl => self.id == row.id,
-            OutputFormat::Csv => cell(&self.id) == cell(&row.id),
+            // The output escapes some characters that the input may have as they are.
+            OutputFormat::Jsonl => self.id.value() == row.id.value(),
+            OutputFormat::Csv => self.id.cell() == row.id.cell(),
         }
     }
 }
@@ -151,7 +164,7 @@ fn parse_json(record: &[u8]) -> Option<Existing> {
     #[derive(Deserialize)]
     struct Line {
         row: u64,
-        id: Value,
+        id: Box<RawValue>,
         labels: Option<IgnoredAny>,
         error: Option<IgnoredAny>,
     }
@@ -159,7 +172,7 @@ fn parse_json(record: &[u8]) -> Option<Existing> {
     // Exactly one of the two makes it a record of ours.
     (line.labels.is_some() != line.error.is_some()).then_some(Existing {
         row: line.row,
-        id: line.id,
+        id: Verbatim::from(&*line.id),
         failed: line.error.is_some(),
     })
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         write(file, path, &report)?;
     }
     let mut stdout = anstream::stdout();
-    stdout.write_all(&out).and_then(|()| stdout.flush()).map_err(Failure::io("writing to standard output"))
+    stdout.write_all(&out).and_then(|()| stdout.flush()).map_err(Failure::Stdout)
 }
 
 fn check_sizes(args: &BenchArgs) -> Result<()> {

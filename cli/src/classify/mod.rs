@@ -34,9 +34,15 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     if format == Format::Csv {
         return Err(Failure::usage("--format csv is for batches; it needs --input"));
     }
+    if args.hierarchy == Shape::Tree && format == Format::Table && (args.top_k.is_some() || args.logits) {
+        return Err(Failure::usage(
+            "the table of --hierarchy tree shows every score and no logits; --top-k and --logits need --hierarchy flat",
+        ));
+    }
     // Everything that can be wrong with the request comes before the model is loaded.
     let template = Template::from_args(args)?;
     let question = template.question(text::read(args)?)?;
+    template.warn_of_lone_label();
     if !args.allow_empty && question.request.text.trim().is_empty() {
         terminal::warn(
             "the text is empty, and its answer means little; --allow-empty accepts it without a warning",
@@ -88,7 +94,7 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&terminal::escape_json(out)).and_then(|()| stdout.flush())
     };
-    written.map_err(Failure::io("writing to standard output"))
+    written.map_err(Failure::Stdout)
 }
 
 fn json_failure(error: &serde_json::Error) -> Failure {

@@ -33,5 +33,5 @@ pub(crate) fn run(args: &InspectArgs) -> Result<()> {
             stdout.write_all(&terminal::escape_json(out)).and_then(|()| stdout.flush())
         }
     }
-    .map_err(Failure::io("writing to standard output"))
+    .map_err(Failure::Stdout)
 }

@@ -93,5 +93,5 @@ fn say(dir: &Path, written: &Written, seconds: f64) -> Result<()> {
         HumanBytes(written.bytes),
         HumanCount(written.parameters),
     )
-    .map_err(Failure::io("writing to standard output"))
+    .map_err(Failure::Stdout)
 }

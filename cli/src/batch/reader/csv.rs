@@ -3,7 +3,7 @@
 use dikast_core::Error;
 use serde_json::{Map, Value};
 
-use super::{Fields, LABELS, RowLabels, Source};
+use super::{Fields, LABELS, RowLabels, Source, Verbatim};
 use crate::classify::labels;
 use crate::exit::{Failure, Result};
 use crate::request::Question;
@@ -25,6 +25,11 @@ impl Columns {
     pub(super) fn find(header: &[u8], source: &Source) -> Result<Self> {
         let header =
             std::str::from_utf8(header).map_err(|_| Failure::usage("the CSV header is not UTF-8"))?;
+        if has_bare_cr(header) {
+            return Err(Failure::usage(
+                "the CSV header has a carriage return without a line feed: lines must end with LF or CRLF",
+            ));
+        }
         let names = split(header, source.delimiter)
             .ok_or_else(|| Failure::usage("the CSV header is not one record"))?;
         let column = |name: &str| -> Result<Option<usize>> {
@@ -65,7 +70,7 @@ impl Columns {
             return source.failed(Error::invalid("row", "not one CSV record"));
         };
         let cell = |i: usize| cells.get(i).unwrap_or_default();
-        let id = self.id.map_or(Value::Null, |i| cell(i).into());
+        let id = self.id.map_or_else(Verbatim::default, |i| cell(i).into());
         let kept = self.keep.iter().map(|i| cell(*i).into()).collect();
         let question = if cells.len() == self.count {
             self.question(cell, source)
@@ -100,6 +105,11 @@ impl Columns {
         }
         source.question(cell(self.text).to_owned(), own, other.as_ref())
     }
+}
+
+/// Whether a carriage return stands alone: in a file of such line ends the header would swallow every row.
+fn has_bare_cr(text: &str) -> bool {
+    text.split('\r').skip(1).any(|rest| !rest.starts_with('\n'))
 }
 
 /// The cells of one record.

@@ -1,9 +1,12 @@
 //! A row of JSONL.
 
+use std::collections::HashMap;
+
 use dikast_core::Error;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Fields, LABELS, RowLabels, Source};
+use super::{Fields, LABELS, RowLabels, Source, Verbatim};
 use crate::request::ROW_FIELDS;
 
 /// The fields of a line.
@@ -13,9 +16,7 @@ pub(super) fn fields(line: &str, source: &Source) -> Fields {
         Ok(_) => return source.failed(Error::invalid("row", "not a JSON object")),
         Err(e) => return source.failed(Error::invalid("row", format!("not valid JSON: {e}"))),
     };
-    // Kept fields and the id are copied first: one of them may be the text.
-    let kept = source.keep.iter().map(|name| object.get(name).cloned().unwrap_or(Value::Null)).collect();
-    let id = object.get(&source.id.0).cloned().unwrap_or(Value::Null);
+    let (id, kept) = passed_on(line, &object, source);
     let text = object.remove(&source.text);
     let mut own = Map::new();
     let labels = |object: &mut Map<String, Value>, name: &str| object.remove(name).filter(|l| !l.is_null());
@@ -38,4 +39,17 @@ pub(super) fn fields(line: &str, source: &Source) -> Fields {
         None => Err(Error::invalid(&source.text, "missing")),
     };
     Fields { id, kept, question }
+}
+
+/// The id and the kept fields, as they are written.
+fn passed_on(line: &str, object: &Map<String, Value>, source: &Source) -> (Verbatim, Vec<Verbatim>) {
+    let names = || std::iter::once(&source.id.0).chain(&source.keep);
+    let written: HashMap<String, &RawValue> = if names().any(|name| object.contains_key(name)) {
+        // It was read once already.
+        serde_json::from_str(line).unwrap_or_default()
+    } else {
+        HashMap::new()
+    };
+    let field = |name: &String| written.get(name).map_or_else(Verbatim::default, |raw| Verbatim::from(*raw));
+    (field(&source.id.0), source.keep.iter().map(field).collect())
 }

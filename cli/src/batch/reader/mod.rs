@@ -10,6 +10,7 @@ use std::io::BufRead;
 use dikast_core::{Error, Result};
 use serde_json::{Map, Value};
 
+use super::verbatim::Verbatim;
 use crate::args::{ClassifyArgs, InputFormat};
 use crate::exit::{self, Failure};
 use crate::request::{Question, Template};
@@ -25,9 +26,9 @@ pub(super) struct Row {
     /// Number from 0; blank lines and the CSV header do not count.
     pub(super) number: u64,
     /// The row's id; null when it has none.
-    pub(super) id: Value,
+    pub(super) id: Verbatim,
     /// The values of the `--keep` fields, in that order; null where the row has none.
-    pub(super) kept: Vec<Value>,
+    pub(super) kept: Vec<Verbatim>,
     /// The question, or why the row is none.
     pub(super) question: Result<Question>,
     /// Bytes of the row in the input.
@@ -36,8 +37,8 @@ pub(super) struct Row {
 
 /// What a format's parser makes of a record's text.
 struct Fields {
-    id: Value,
-    kept: Vec<Value>,
+    id: Verbatim,
+    kept: Vec<Verbatim>,
     question: Result<Question>,
 }
 
@@ -195,7 +196,11 @@ impl<R: BufRead> Reader<R> {
         loop {
             let ending =
                 self.records.next_into(&mut self.record).map_err(Failure::io("reading the input"))?;
-            let blank = self.record.iter().all(u8::is_ascii_whitespace);
+            let blank = match self.source.format {
+                InputFormat::Jsonl => self.record.iter().all(u8::is_ascii_whitespace),
+                // Spaces and tabs may be cells, or the delimiters of empty ones.
+                InputFormat::Csv => matches!(&self.record[..], b"" | b"\r"),
+            };
             match ending {
                 Some(Ending::Complete | Ending::EndOfStream { .. }) if blank => {}
                 _ => return Ok(ending),
@@ -211,7 +216,11 @@ impl<R: BufRead> Reader<R> {
 impl Source {
     /// A row of which only the error is known.
     fn failed(&self, error: Error) -> Fields {
-        Fields { id: Value::Null, kept: vec![Value::Null; self.keep.len()], question: Err(error) }
+        Fields {
+            id: Verbatim::default(),
+            kept: vec![Verbatim::default(); self.keep.len()],
+            question: Err(error),
+        }
     }
 
     /// The question of a row with its own fields. `other` is what the field `labels` says where the flag's count.
@@ -362,6 +371,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn csv_rows_of_empty_cells_are_rows() {
+        for (delimiter, bytes) in
+            [(b'\t', b"id\ttext\n\t\n\r\n\n2\tx\n\t"), (b' ', b"id text\n \n\r\n\n2 x\n ")]
+        {
+            let mut spaced = source(InputFormat::Csv);
+            spaced.delimiter = delimiter;
+            let rows = rows_of(bytes, spaced);
+            assert_eq!(texts(&rows), ["", "x", ""]);
+            assert_eq!(rows[1].number, 1);
+        }
+    }
+
+    #[test]
     fn an_open_quote_is_an_error_record() {
         let rows = rows_of(b"text\nfine\n\"open\n", source(InputFormat::Csv));
         assert_eq!(texts(&rows), ["fine", "ERROR"]);
@@ -380,6 +402,9 @@ pub(super) mod tests {
         assert!(message.contains("text") && message.contains("id, body"), "{message}");
         assert!(refused(b"text,text\n", source(InputFormat::Csv)).contains("twice"));
         assert!(refused(b"", source(InputFormat::Csv)).contains("empty"));
+        for bytes in [&b"text\rone\rtwo\r"[..], b"id,text\r1,\"a\nb\"\r", b"text\r"] {
+            assert!(refused(bytes, source(InputFormat::Csv)).contains("carriage return"));
+        }
         let mut asked = source(InputFormat::Csv);
         asked.keep = vec!["gold".into()];
         assert!(refused(b"text\n", asked).contains("gold"));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Encoder, Record, cell, kind};
+use super::{Encoder, Record, kind};
 use crate::classify::ranking;
 use crate::exit::advice;
 
@@ -34,7 +34,7 @@ pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
     let mut writer = writer(encoder);
     for record in records {
         let row = record.row;
-        let mut cells: Vec<String> = vec![row.number.to_string(), cell(&row.id).into_owned()];
+        let mut cells: Vec<String> = vec![row.number.to_string(), row.id.cell().into_owned()];
         match record.outcome {
             Ok(classification) => {
                 let labels = ranking(classification, encoder.top_k);
@@ -54,7 +54,7 @@ pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
                 cells.extend([kind(error).to_owned(), advice::message(error), String::new(), String::new()]);
             }
         }
-        cells.extend(row.kept.iter().map(|v| cell(v).into_owned()));
+        cells.extend(row.kept.iter().map(|v| v.cell().into_owned()));
         let _ = writer.write_record(&cells);
     }
     writer.into_inner().unwrap_or_default()

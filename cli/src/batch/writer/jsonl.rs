@@ -1,9 +1,9 @@
 //! JSONL records. Documented and stable: fields are added, never renamed.
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
 
 use super::{Encoder, Record, kind};
+use crate::batch::verbatim::Verbatim;
 use crate::classify::{AnswerLabel, ranking};
 use crate::exit::advice;
 use crate::terminal::escape_json;
@@ -12,11 +12,23 @@ use crate::terminal::escape_json;
 #[derive(Serialize)]
 struct Line<'a> {
     row: u64,
-    id: &'a Value,
+    id: &'a Verbatim,
     #[serde(flatten)]
     outcome: Outcome<'a>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    kept: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<Kept<'a>>,
+}
+
+/// The kept fields, in the order of the flags.
+struct Kept<'a> {
+    names: &'a [String],
+    values: &'a [Verbatim],
+}
+
+impl Serialize for Kept<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.names.iter().zip(self.values))
+    }
 }
 
 #[derive(Serialize)]
@@ -63,7 +75,7 @@ pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
                 Outcome::Error { error: ErrorFields { kind: kind(error), message: advice::message(error) } }
             }
         };
-        let kept = encoder.keep.iter().cloned().zip(row.kept.iter().cloned()).collect();
+        let kept = (!row.kept.is_empty()).then_some(Kept { names: &encoder.keep, values: &row.kept });
         let line = Line { row: row.number, id: &row.id, outcome, kept };
         // Only a map with keys that are no strings could fail, and there is none.
         if serde_json::to_writer(&mut out, &line).is_ok() {

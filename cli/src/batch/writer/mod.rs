@@ -3,11 +3,8 @@
 mod csv;
 mod jsonl;
 
-use std::borrow::Cow;
-
 use dikast_core::answers::Classification;
 use dikast_core::{Error, Result};
-use serde_json::Value;
 
 use super::{input, reader::Row};
 use crate::args::{ClassifyArgs, Format};
@@ -58,10 +55,22 @@ impl Encoder {
                 return Err(Failure::usage("the output of a batch is --format jsonl or csv"));
             }
         };
+        let keep = &args.batch.keep;
+        for (i, name) in keep.iter().enumerate() {
+            if keep[..i].contains(name) {
+                return Err(Failure::usage(format!("--keep {name} is given twice")));
+            }
+            if format == OutputFormat::Csv && CSV_COLUMNS.contains(&name.as_str()) {
+                let message = format!(
+                    "--keep {name}: the CSV output has a column {name} of its own; use --format jsonl"
+                );
+                return Err(Failure::usage(message));
+            }
+        }
         Ok(Self {
             format,
             delimiter: args.batch.delimiter.unwrap_or_else(|| input::delimiter_of(output)),
-            keep: args.batch.keep.clone(),
+            keep: keep.clone(),
             top_k: args.top_k.map(|k| k.get()),
         })
     }
@@ -85,7 +94,7 @@ impl Encoder {
     /// How the record of a row starts; by this a half-written record is told from a foreign file.
     pub(super) fn start_of(&self, row: u64) -> String {
         match self.format {
-            OutputFormat::Jsonl => format!("{{\"row\":{row},"),
+            OutputFormat::Jsonl => format!("{{\"row\":{row},\"id\":"),
             OutputFormat::Csv => format!("{row}{}", char::from(self.delimiter)),
         }
     }
@@ -102,14 +111,5 @@ fn kind(error: &Error) -> &'static str {
         Error::DeviceLost { .. } => "device_lost",
         Error::Io { .. } => "io",
         _ => "internal",
-    }
-}
-
-/// A JSON value as a CSV cell: strings as they are, null as nothing, the rest as JSON.
-pub(super) fn cell(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Null => Cow::Borrowed(""),
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
     }
 }
