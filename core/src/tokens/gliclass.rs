@@ -15,6 +15,7 @@
 //! attention sees them like any token, and `</s>` is an ordinary closing tag in a text with markup.
 
 mod cut;
+mod long;
 mod markers;
 mod render;
 
@@ -24,7 +25,7 @@ use super::{Sequence, Tokenizer};
 use crate::models::gliclass::{GliClassConfig, Scorer};
 use crate::request::limits::MAX_RENDERED_BYTES;
 use crate::request::validate::at_most;
-use crate::request::{ClassifyRequest, Example};
+use crate::request::{ClassifyRequest, Example, Truncation};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -141,6 +142,10 @@ fn one(
     what: &str,
 ) -> Result<(Sequence, u64)> {
     let labels = &request.labels.names()[group.clone()];
+    let (text, dropped_unread) = match request.truncation {
+        Truncation::Refuse => (text, 0),
+        Truncation::Text | Truncation::Right => long::shorten(tokenizer, text, limit)?,
+    };
     let rendered = render(
         config.prompt_first,
         text,
@@ -148,6 +153,16 @@ fn one(
         request.prompt.as_deref().unwrap_or_default(),
         &request.examples,
     );
+    match request.truncation {
+        Truncation::Refuse => long::refuse(tokenizer, &rendered.prompt, limit, what)?,
+        Truncation::Text => {
+            let (before, after) = rendered.around_text();
+            for part in [before, after] {
+                long::refuse(tokenizer, part, limit, &cut::besides_the_text(what))?;
+            }
+        }
+        Truncation::Right => {}
+    }
     let mut encoded = tokenizer.encode(&rendered.prompt)?;
     if !request.strictness.allow_markers {
         markers::check(config, &rendered, &encoded, group.start, request.examples.is_empty())?;
@@ -161,7 +176,7 @@ fn one(
     let ids = tokenizer.surround(&encoded.ids);
     let attended = ids.len();
     let mut sequence = Sequence::locate(config, ids, attended, class_slots(config, labels.len()));
-    sequence.dropped_text_tokens = u32::try_from(dropped).unwrap_or(u32::MAX);
+    sequence.dropped_text_tokens = u32::try_from(dropped.saturating_add(dropped_unread)).unwrap_or(u32::MAX);
     Ok((sequence, cut_labels as u64))
 }
 

@@ -128,6 +128,26 @@ fn files_that_would_stop_or_mislead_the_tokenizer_crate_are_refused() {
                     json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaa"});
             }),
         ),
+        (
+            "times longer",
+            refusal(|f| {
+                let grow = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaa"});
+                f["normalizer"] = json!({"type": "Sequence", "normalizers": [grow, grow]});
+            }),
+        ),
+        (
+            "one Precompiled",
+            refusal(|f| {
+                let map = f["normalizer"].clone();
+                f["normalizer"] = json!({"type": "Sequence", "normalizers": [map, map]});
+            }),
+        ),
+        ("piece of 200000 bytes", refusal(|f| f["model"]["vocab"][9][0] = json!("a".repeat(200_000)))),
+        ("piece of 513 bytes", refusal(|f| f["added_tokens"][5]["content"] = json!("a".repeat(513)))),
+        (
+            "piece of 513 bytes",
+            refusal(|f| f["model"] = json!({"type": "BPE", "vocab": {"a".repeat(513): 0}, "merges": []})),
+        ),
         ("UnkId", refusal(|f| f["model"]["unk_id"] = json!(1_000_000))),
         ("version", refusal(|f| f["version"] = json!("2.0"))),
         ("invalid length", refusal(|f| *f = json!([1]))),
