@@ -93,6 +93,16 @@ fn a_tokenizer_of_another_model_is_refused() {
     let mut json = tiny("mt5/tokenizer.json");
     json["added_tokens"][3]["lstrip"] = json!(true);
     assert!(check_tokenizer(&TINY, &load(&json).unwrap()).is_err());
+
+    for (at, marker, id) in [(0, "<<LABEL>>", 2040), (2, "<<SEP>>", 2041), (1, "<<EXAMPLE>>", 2042)] {
+        let mut json = tiny("mt5/tokenizer.json");
+        json["post_processor"]["special_tokens"][marker] =
+            json!({"id": marker, "ids": [id], "tokens": [marker]});
+        let token = json!({"SpecialToken": {"id": marker, "type_id": 0}});
+        json["post_processor"]["single"].as_array_mut().unwrap().insert(at, token);
+        let error = check_tokenizer(&TINY, &load(&json).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("post_processor adds") && error.contains(marker), "{error}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::fixture::{TINY, TOKENIZER, attended_ids, config, request, simple, tiny};
 use dikast_core::Error;
 use dikast_core::models::gliclass::GliClassConfig;
-use dikast_core::request::{ClassifyRequest, Example, Truncation};
+use dikast_core::request::{ClassifyRequest, Example, Strictness, Truncation};
 use dikast_core::tokens::Sequence;
 use dikast_core::tokens::gliclass::{Prepared, prepare};
 use proptest::prelude::*;
@@ -107,6 +107,7 @@ proptest! {
         let request = ClassifyRequest {
             prompt: Some(format!("{prompt} ")),
             examples: vec![example; examples],
+            strictness: Strictness { allow_empty_labels: true, ..Strictness::default() },
             ..simple(&words.concat(), &["space", "", "sports"])
         };
         let plain = ClassifyRequest { text: String::new(), ..request.clone() };
