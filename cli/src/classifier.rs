@@ -14,6 +14,9 @@ use dikast_wgpu::{DeviceOptions, WgpuBackend};
 pub(crate) trait Classifier {
     /// One result a request, in order.
     fn classify(&mut self, requests: &[ClassifyRequest]) -> Vec<Result<Classification>>;
+
+    /// Whether a request can be answered: everything that is checked before the forward pass.
+    fn check(&self, request: &ClassifyRequest) -> Result<()>;
 }
 
 /// `--backend`.
@@ -61,9 +64,8 @@ pub(crate) fn on_backend<W: OnBackend>(
         }
         BackendChoice::Auto | BackendChoice::Wgpu => work.run(model, open_device),
         BackendChoice::Cuda => Err(Error::Unsupported {
-            device: "cuda".to_owned(),
-            need: "a backend that this build of dikast does not contain; use --backend auto, cpu or wgpu"
-                .to_owned(),
+            device: "this build of dikast".to_owned(),
+            need: "the cuda backend; use --backend auto, cpu or wgpu".to_owned(),
         }
         .into()),
     }
@@ -121,6 +123,10 @@ impl<B: Backend> Classifier for EngineClassifier<B> {
         }
         answers
     }
+
+    fn check(&self, request: &ClassifyRequest) -> Result<()> {
+        self.engine.prepare(request).map(drop)
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +155,18 @@ pub(crate) mod fake {
                 return vec![Err(full); requests.len()];
             }
             requests.iter().map(answer).collect()
+        }
+
+        /// One token a character, without labels.
+        fn check(&self, request: &ClassifyRequest) -> Result<()> {
+            let windows =
+                request.chunking.map_or_else(|| vec![&request.text[..]], |c| c.windows(&request.text));
+            let actual = windows.iter().map(|w| w.chars().count()).max().unwrap_or(0);
+            let limit = request.max_tokens.unwrap_or(1024);
+            if actual <= limit {
+                return Ok(());
+            }
+            Err(Error::TooLarge { what: "input tokens".into(), limit: limit as u64, actual: actual as u64 })
         }
     }
 

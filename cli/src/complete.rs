@@ -1,5 +1,7 @@
 //! Shell completions and manual pages, made from the definitions in [`crate::args`].
 
+mod man;
+
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -18,15 +20,13 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<()> {
 
 /// Prints the manual page, or writes one page a command into a folder.
 pub(crate) fn man(dir: Option<&Path>) -> Result<()> {
-    let command = Cli::command();
+    let mut command = Cli::command().disable_help_subcommand(true);
     if let Some(dir) = dir {
         let doing = format!("writing manual pages to {}", dir.display());
-        let write = || std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(command, dir));
-        return write().map_err(Failure::io(doing));
+        return man::write_all(command, dir).map_err(Failure::io(doing));
     }
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page).map_err(Failure::io("making the manual page"))?;
-    print(&page)
+    command.build();
+    print(&man::render(&command).map_err(Failure::io("making the manual page"))?)
 }
 
 fn print(bytes: &[u8]) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Exit codes, and the one failure type behind them.
 
+pub(crate) mod advice;
+
 use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -88,11 +90,16 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(message) => f.write_str(message),
+            Self::Model(Error::Unsupported { need, .. }) => {
+                write!(f, "model: dikast does not run models with {need}")
+            }
             Self::Model(error) => write!(f, "model: {error}"),
-            Self::Engine(error) => error.fmt(f),
+            Self::Engine(error) => f.write_str(&advice::message(error)),
             Self::Io { doing, source } => write!(f, "{doing}: {source}"),
             Self::RowsFailed { failed, rows } => {
-                write!(f, "{failed} of {rows} rows failed; each has an error record in the output")
+                let of = terminal::counted(*rows, "row");
+                let has = if *failed == 1 { "it has" } else { "each has" };
+                write!(f, "{failed} of {of} failed; {has} an error record in the output")
             }
         }
     }
@@ -134,6 +141,14 @@ mod tests {
         assert_eq!(Failure::Engine(Error::Internal("x".into())).code(), 1);
         assert_eq!(Failure::RowsFailed { failed: 1, rows: 2 }.code(), 5);
         assert_eq!(Failure::io("writing")(io::Error::other("x")).code(), 1);
+    }
+
+    #[test]
+    fn a_model_that_is_not_run_is_named_without_our_parts() {
+        let need = "scorer_type \"decoder-kv\"";
+        let failure =
+            Failure::Model(Error::Unsupported { device: "the GLiClass loader".into(), need: need.into() });
+        assert_eq!(failure.to_string(), format!("model: dikast does not run models with {need}"));
     }
 
     #[test]

@@ -1,11 +1,36 @@
 //! The flags of `classify` as the part of a request that every text shares.
 
+mod windows;
+
 use dikast_core::request::ClassifyRequest;
 use serde_json::{Map, Value, json};
 
 use crate::args::{ClassifyArgs, Truncate};
 use crate::classify::{examples, labels};
 use crate::exit::{Failure, Result};
+
+pub(crate) use windows::fit;
+
+/// How the windows of a long text were chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Window {
+    /// By the flags or the row, or there are none.
+    Given,
+    /// By a guess that may be made smaller: see [`fit`].
+    Fitted {
+        /// The overlap was given and stays.
+        overlap_given: bool,
+    },
+}
+
+/// A request as it was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Question {
+    /// The request.
+    pub(crate) request: ClassifyRequest,
+    /// Where its windows come from.
+    pub(crate) window: Window,
+}
 
 /// Request fields that a batch row may set besides its text and labels; they win over the flags.
 pub(crate) const ROW_FIELDS: [&str; 12] = [
@@ -57,36 +82,29 @@ impl Template {
             fields.insert("max_tokens".into(), limit.get().into());
         }
         if args.chunk.chunk {
-            let chunk = &args.chunk;
-            if chunk.chunk_overlap >= chunk.chunk_chars {
-                return Err(Failure::usage("--chunk-overlap must be less than --chunk-chars"));
-            }
-            if chunk.chunk_labels == 0 {
-                return Err(Failure::usage("--chunk-labels must be at least 1"));
-            }
-            let chunking = json!({
-                "text_chars": chunk.chunk_chars,
-                "overlap_chars": chunk.chunk_overlap,
-                "labels": chunk.chunk_labels,
-            });
-            fields.insert("chunking".into(), chunking);
+            fields.insert("chunking".into(), chunking(args)?);
         }
         fields.insert("allow_duplicate_labels".into(), args.allow_duplicate_labels.into());
         fields.insert("allow_markers".into(), args.allow_markers.into());
         Ok(Self(fields))
     }
 
-    /// The request for a text.
-    pub(crate) fn request(&self, text: String) -> dikast_core::Result<ClassifyRequest> {
-        self.request_with(text, Map::new())
+    /// The fields that the flags set.
+    pub(crate) fn fields(&self) -> &Map<String, Value> {
+        &self.0
     }
 
-    /// The request for a text, with fields of its own.
-    pub(crate) fn request_with(
+    /// The question about a text.
+    pub(crate) fn question(&self, text: String) -> dikast_core::Result<Question> {
+        self.question_with(text, Map::new())
+    }
+
+    /// The question about a text, with fields of its own.
+    pub(crate) fn question_with(
         &self,
         text: String,
         own: Map<String, Value>,
-    ) -> dikast_core::Result<ClassifyRequest> {
+    ) -> dikast_core::Result<Question> {
         let mut fields = self.0.clone();
         for spelling in SPELLINGS {
             if spelling.iter().any(|name| own.contains_key(*name)) {
@@ -95,7 +113,8 @@ impl Template {
         }
         fields.extend(own);
         fields.insert("text".into(), text.into());
-        ClassifyRequest::from_json(&Value::Object(fields))
+        let window = windows::complete(&mut fields);
+        Ok(Question { request: ClassifyRequest::from_json(&Value::Object(fields))?, window })
     }
 
     /// A template for tests.
@@ -103,4 +122,33 @@ impl Template {
     pub(crate) fn for_tests(fields: &Value) -> Self {
         Self(fields.as_object().cloned().unwrap_or_default())
     }
+}
+
+/// The chunking that the flags describe. What they leave open is filled in for each text.
+fn chunking(args: &ClassifyArgs) -> Result<Value> {
+    let chunk = &args.chunk;
+    if chunk.chunk_labels == 0 {
+        return Err(Failure::usage("--chunk-labels must be at least 1"));
+    }
+    let mut fields = Map::new();
+    fields.insert("labels".into(), chunk.chunk_labels.into());
+    if let Some(chars) = chunk.chunk_chars {
+        fields.insert("text_chars".into(), chars.into());
+        fields.insert("overlap_chars".into(), windows::overlap(chars).into());
+    }
+    if let Some(overlap) = chunk.chunk_overlap {
+        let guess = windows::first_guess(args.max_tokens.map(|n| n.get()));
+        if overlap >= chunk.chunk_chars.unwrap_or(guess) {
+            let message = match chunk.chunk_chars {
+                Some(_) => "--chunk-overlap must be less than --chunk-chars".to_owned(),
+                None => format!("--chunk-overlap must be less than the {guess} characters of a window"),
+            };
+            return Err(Failure::usage(message));
+        }
+        fields.insert("overlap_chars".into(), overlap.into());
+    }
+    if chunk.chunk_chars == Some(0) {
+        return Err(Failure::usage("--chunk-chars must be at least 1"));
+    }
+    Ok(Value::Object(fields))
 }

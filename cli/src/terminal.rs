@@ -1,9 +1,20 @@
 //! What may reach a terminal: visible characters, cut to a width counted in cells.
 
+mod words;
+
 use std::borrow::Cow;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+pub(crate) use words::{counted, listed, noun_for};
+
+/// Prints a warning to standard error.
+pub(crate) fn warn(message: &str) {
+    let style = anstyle::AnsiColor::Yellow.on_default().bold();
+    // A closed standard error is no reason to fail.
+    let _ = writeln!(anstream::stderr(), "{style}warning:{style:#} {}", visible(message));
+}
 
 /// Width of standard output in cells; `None` when it is not a terminal and lines need no cutting.
 pub(crate) fn stdout_width() -> Option<usize> {

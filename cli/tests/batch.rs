@@ -50,10 +50,95 @@ fn a_row_gives_what_the_one_text_form_gives() {
 }
 
 #[test]
-fn gold_answers_named_labels_are_left_alone() {
-    let rows = "{\"text\": \"hi\", \"labels\": 3}\n";
-    assert_eq!(classify(&["--input", "-", "--labels", "a,b"], rows.as_bytes()).code, 0);
-    assert_eq!(classify(&["--input", "-"], rows.as_bytes()).code, 5);
+fn labels_of_row_and_flag_never_compete_in_silence() {
+    let rows = "{\"text\": \"hi\", \"labels\": [\"b\"]}\n{\"text\": \"hi\", \"labels\": [\"a\", \"b\"]}\n{\"text\": \"hi\"}\n";
+    let run = |more: &[&str]| classify(&[&["--input", "-"], more].concat(), rows.as_bytes());
+    let count = |row: &serde_json::Value| row["labels"].as_array().map_or(0, Vec::len);
+    let counts = |out: &str| lines(out).iter().map(count).collect::<Vec<_>>();
+    let both = run(&["--labels", "a,b"]);
+    assert_eq!((both.code, counts(&both.out)), (5, vec![0, 2, 2]));
+    let message = lines(&both.out)[0]["error"]["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("--labels-field labels") && message.contains("--ignore-field labels"),
+        "{message}"
+    );
+    let rows_win = run(&["--labels", "a,b", "--labels-field", "labels"]);
+    assert_eq!((rows_win.code, counts(&rows_win.out)), (0, vec![1, 2, 2]));
+    let flag_wins = run(&["--labels", "a,b", "--ignore-field", "labels"]);
+    assert_eq!((flag_wins.code, counts(&flag_wins.out)), (0, vec![2, 2, 2]));
+    let no_flag = run(&[]);
+    assert_eq!((no_flag.code, counts(&no_flag.out)), (5, vec![1, 2, 0]));
+    assert_eq!(run(&["--ignore-field", "labels"]).code, 2);
+    assert_eq!(run(&["--ignore-field", "labels", "--labels-field", "labels", "--labels", "a"]).code, 2);
+    assert_eq!(run(&["--ignore-field", "lables", "--labels", "a"]).code, 2);
+}
+
+#[test]
+fn empty_texts_are_error_records_unless_allowed() {
+    let rows = "id,text\n1,\n2,  \n3,hello\n";
+    let args = ["--input", "-", "--input-format", "csv", "--labels", "a,b"];
+    let strict = classify(&args, rows.as_bytes());
+    assert_eq!(strict.code, 5);
+    assert!(strict.err.contains("2 of 3 rows failed; each has an error record"), "{}", strict.err);
+    let failed = |out: &str| lines(out).iter().filter(|row| row.get("error").is_some()).count();
+    assert_eq!(failed(&strict.out), 2);
+    let allowed = classify(&[&args[..], &["--allow-empty"]].concat(), rows.as_bytes());
+    assert_eq!((allowed.code, failed(&allowed.out)), (0, 0));
+    let one = classify(&args, b"text\n\" \"\n");
+    assert!(one.err.contains("1 of 1 row failed; it has an error record"), "{}", one.err);
+}
+
+#[test]
+fn tsv_is_read_and_written_with_tabs() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.tsv");
+    std::fs::write(&input, "id\ttext\n1\tone, two\n").unwrap();
+    let run = |name: &str, more: &[&str]| {
+        let output = dir.path().join(name);
+        let args = ["--input", arg(&input), "--output", arg(&output), "--labels", "a,b", "--quiet"];
+        (
+            classify(&[&args[..], more].concat(), b"").code,
+            std::fs::read_to_string(&output).unwrap_or_default(),
+        )
+    };
+    let (code, tabs) = run("out.tsv", &[]);
+    assert!(code == 0 && tabs.starts_with("row\tid\tlabel"), "{tabs}");
+    let (code, commas) = run("out.csv", &[]);
+    assert!(code == 0 && commas.starts_with("row,id,label"), "{commas}");
+    assert_eq!(run("other.tsv", &["--delimiter", ","]).0, 2, "a delimiter that is given holds");
+}
+
+#[test]
+fn cut_labels_stand_in_the_records() {
+    let labels = "complaint,praise,cooking recipe,weather report,sports";
+    let args = ["--input", "-", "--labels", labels, "--truncate", "right", "--max-tokens", "8"];
+    let outcome = classify(&args, b"{\"text\": \"hello\"}\n");
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert!(outcome.err.contains("warning: 1 row with labels"), "{}", outcome.err);
+    let record = &lines(&outcome.out)[0];
+    assert_eq!(record["cut_labels"].as_array().unwrap().last().unwrap(), "sports", "{record}");
+    let csv = classify(&[&args[..], &["--format", "csv", "--quiet"]].concat(), b"{\"text\": \"hello\"}\n");
+    assert!(csv.out.lines().nth(1).unwrap().contains("sports\"\"]"), "{}", csv.out);
+}
+
+#[test]
+fn chunks_fit_every_row() {
+    let long = |text: &str, n: usize| format!("{}\n", json!({"text": text.repeat(n)}));
+    let rows = [
+        long("The battery died again. ", 400),
+        long("\u{96fb}\u{6c60}\u{304c}\u{5207}\u{308c}\u{305f}\u{3002}", 600),
+        long("short", 1),
+    ]
+    .concat();
+    let outcome = classify(&["--input", "-", "--labels", "a,b", "--chunk"], rows.as_bytes());
+    assert_eq!(outcome.code, 0, "{} {}", outcome.err, outcome.out);
+    let given =
+        classify(&["--input", "-", "--labels", "a,b", "--chunk", "--chunk-chars", "8192"], rows.as_bytes());
+    let rows = lines(&given.out);
+    assert_eq!(given.code, 5);
+    let message = rows[0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("--chunk-chars 8192 is too long for this text"), "{message}");
+    assert!(rows[2].get("error").is_none());
 }
 
 #[test]
@@ -66,14 +151,15 @@ fn csv_in_and_out() {
     assert_eq!(outcome.code, 5, "{}", outcome.err);
     let mut reader = csv::Reader::from_reader(outcome.out.as_bytes());
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-    let columns = ["row", "id", "label", "score", "chosen", "labels", "error_kind", "error_message", "gold"];
-    assert_eq!(header, columns);
+    let columns =
+        "row,id,label,score,chosen,labels,error_kind,error_message,dropped_text_tokens,cut_labels,gold";
+    assert_eq!(header.join(","), columns);
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let cells = |i: usize| rows.iter().map(|r| r.get(i).unwrap()).collect::<Vec<_>>();
     assert_eq!(cells(0), ["0", "1", "2"]);
     assert_eq!(cells(1), ["7", "8", "9"]);
     assert_eq!(cells(6), ["", "invalid_request", ""]);
-    assert_eq!(cells(8), ["x", "", "y,\nz"]);
+    assert_eq!(cells(10), ["x", "", "y,\nz"]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn names(answer: &Value) -> Vec<&str> {
 fn json_has_the_documented_fields() {
     let answer = json(&["--text", TEXT, "--labels", LABELS, "--format", "json"], b"");
     let keys: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["model", "backend", "mode", "labels", "tokens", "dropped_text_tokens"]);
+    assert_eq!(keys, ["model", "backend", "mode", "labels", "tokens", "dropped_text_tokens", "cut_labels"]);
     assert_eq!(answer["model"], "gliclass-mini");
     assert_eq!(answer["backend"], "cpu");
     assert_eq!(answer["mode"], "single-label");
@@ -128,12 +128,74 @@ fn long_texts_are_refused_cut_or_chunked() {
     let refused = classify(&base, long.as_bytes());
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("too large"), "{}", refused.err);
+    for flag in ["--truncate text", "--chunk", "--max-tokens"] {
+        assert!(refused.err.contains(flag), "{}", refused.err);
+    }
     let cut = json(&[&base[..], &["--truncate", "text", "--max-tokens", "128"]].concat(), long.as_bytes());
     assert!(cut["dropped_text_tokens"].as_u64().unwrap() > 0 && cut["tokens"].as_u64().unwrap() <= 128);
     let chunk = ["--chunk", "--chunk-chars", "2000", "--chunk-overlap", "100"];
     let chunked = json(&[&base[..], &chunk].concat(), long.as_bytes());
     assert!(chunked["labels"][0]["logit"].is_null());
     assert!(chunked["tokens"].as_u64().unwrap() > 1024);
+}
+
+#[test]
+fn chunking_needs_no_numbers() {
+    let long = "The battery of this phone died again, and nobody at the shop answers. ".repeat(120);
+    let base = ["--labels", LABELS, "--format", "json", "--chunk"];
+    let chunked = json(&base, long.as_bytes());
+    assert!(chunked["tokens"].as_u64().unwrap() > 1024 && chunked["dropped_text_tokens"] == 0);
+    // A language with more tokens a character, where text may be cut: nothing is.
+    let dense = "\u{96fb}\u{6c60}\u{304c}\u{5207}\u{308c}\u{305f}\u{3002}".repeat(500);
+    let dense = json(&[&base[..], &["--truncate", "text", "--max-tokens", "256"]].concat(), dense.as_bytes());
+    assert_eq!(dense["dropped_text_tokens"], 0);
+
+    let given = classify(&[&base[..], &["--chunk-chars", "8192"]].concat(), long.as_bytes());
+    assert_eq!(given.code, 2);
+    assert!(given.err.contains("--chunk-chars 8192 is too long"), "{}", given.err);
+    let fitting = given.err.split("too long for this text: ").nth(1).unwrap().split(" fits").next().unwrap();
+    let advice: Vec<&str> = fitting.split(' ').collect();
+    json(&[&base[..], &advice].concat(), long.as_bytes());
+}
+
+#[test]
+fn labels_that_were_cut_are_named() {
+    let labels = "complaint,praise,cooking recipe,weather report,sports";
+    let base = ["--text", TEXT, "--labels", labels, "--truncate", "right", "--max-tokens", "8"];
+    let outcome = classify(&[&base[..], &["--format", "json"]].concat(), b"");
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    let answer: Value = serde_json::from_str(&outcome.out).unwrap();
+    let cut: Vec<&str> =
+        answer["cut_labels"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+    assert!(cut.ends_with(&["weather report", "sports"]) && !cut.contains(&"complaint"), "{cut:?}");
+    assert!(
+        outcome.err.contains("warning:") && outcome.err.contains("weather report, sports"),
+        "{}",
+        outcome.err
+    );
+    let table = classify(&base, b"");
+    assert_eq!(table.out.matches("(cut)").count(), cut.len(), "{}", table.out);
+    let whole = json(&["--text", TEXT, "--labels", labels, "--truncate", "right", "--format", "json"], b"");
+    assert_eq!(whole["cut_labels"], serde_json::json!([]));
+}
+
+#[test]
+fn an_empty_text_is_not_answered_in_silence() {
+    for text in ["", " \n"] {
+        let args = ["--labels", LABELS, "--text", text];
+        let warned = classify(&args, b"");
+        assert!(warned.code == 0 && warned.err.contains("warning: the text is empty"), "{}", warned.err);
+        assert_eq!(classify(&[&args[..], &["--allow-empty"]].concat(), b"").err, "");
+    }
+}
+
+#[test]
+fn messages_name_flags_and_not_fields() {
+    for (labels, flag) in [("a,b,a", "--allow-duplicate-labels"), ("<<SEP>>,b", "--allow-markers")] {
+        let refused = classify(&["--text", TEXT, "--labels", labels], b"");
+        assert!(refused.err.contains(flag) && !refused.err.contains("allow_"), "{}", refused.err);
+        assert_eq!(classify(&["--text", TEXT, "--labels", labels, flag], b"").code, 0);
+    }
 }
 
 #[test]
@@ -159,6 +221,9 @@ fn mistakes_have_their_exit_codes() {
         (2, [&text[..], &["--labels", LABELS, "--examples", "[3]"]].concat()),
         (2, [&text[..], &["--labels", LABELS, "--threshold", "0.5"]].concat()),
         (2, [&text[..], &["--labels", LABELS, "--format", "csv"]].concat()),
+        (2, [&text[..], &["--labels", LABELS, "--chunk", "--chunk-chars", "0"]].concat()),
+        (2, [&text[..], &["--labels", LABELS, "--chunk", "--chunk-overlap", "99999"]].concat()),
+        (2, [&text[..], &["--labels", LABELS, "--chunk", "--chunk-labels", "0"]].concat()),
         (3, [&text[..], &["--labels", LABELS, "--model", arg(&no_model)]].concat()),
         (3, [&text[..], &["--labels", LABELS, "--model", arg(dir.path())]].concat()),
     ] {

@@ -19,7 +19,7 @@ fn facts_of_the_built_in_model() {
     assert_eq!(facts["dtypes"][0]["dtype"], "BF16");
     assert_eq!(facts["parameters"].as_u64().unwrap() * 2, sum);
     assert!(facts["memory"][0]["activations"].as_u64().unwrap() > 1 << 20);
-    assert_eq!(facts["memory"][1]["built_in"], false);
+    assert_eq!(facts["memory"][2]["built_in"], false);
     assert_eq!(facts["digest"].as_str().unwrap().len(), 64);
     assert!(facts.get("graph").is_none());
 }
@@ -32,6 +32,7 @@ fn the_listing_and_the_graph() {
         assert!(plain.out.contains(heading), "{}", plain.out);
     }
     assert!(!plain.out.contains('\u{1b}') && !plain.out.contains("\nGraph"));
+    assert!(!plain.out.lines().any(|l| l.contains(" 1 tensors")), "{}", plain.out);
     let graph = run(dikast().args(["inspect", "--graph"]));
     assert!(graph.out.contains("\nGraph") && graph.out.contains("output"), "{}", graph.out);
 }
@@ -64,7 +65,10 @@ fn manual_pages() {
     let dir = dir.path().join("man1");
     assert_eq!(run(dikast().arg("man").arg("--dir").arg(&dir)).code, 0);
     let text = std::fs::read_to_string(dir.join("dikast-classify.1")).unwrap();
-    assert!(text.contains("threshold") && text.contains("Exit codes"));
+    assert!(text.contains("threshold") && text.contains(".SH EXIT STATUS\n"));
+    assert!(!text.contains("EXTRA") && text.contains("\\-\\-text\\fR \\fITEXT\\fR"), "{text}");
+    let examples = text.split(".SH EXAMPLES\n.nf\n").nth(1).unwrap().split(".fi").next().unwrap();
+    assert!(examples.lines().count() >= 5 && examples.lines().all(|l| l.contains("dikast")), "{examples}");
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn a_cut_output_becomes_the_whole_one() {
         // Empty, in the first record, between records, in the middle of one, all but the last byte, finished.
         for cut in [0, 3, line_end(4), line_end(4) + 20, whole.len() - 1, whole.len()] {
             std::fs::write(&output, &whole[..cut]).unwrap();
-            let outcome = classify(&[&args(&source, &output)[..], &["--resume"]].concat(), b"");
+            // A finished run leaves no word of what was asked.
+            let outcome = classify(&[&args(&source, &output)[..], &["--resume", "--force"]].concat(), b"");
             assert_eq!(outcome.code, 5, "failed rows of the earlier run count: {}", outcome.err);
             assert!(std::fs::read(&output).unwrap() == whole, "{name} cut at {cut}");
         }
@@ -69,9 +70,59 @@ fn a_killed_run_resumes() {
     child.wait().unwrap();
     let written = std::fs::read(&output).unwrap();
     let full = std::fs::read(&whole).unwrap();
-    assert!(!written.is_empty() && full.starts_with(&written));
+    assert!(!written.is_empty() && written.len() < full.len() && full.starts_with(&written));
+    let sidecar = dir.path().join("out.jsonl.dikast.json");
+
+    // Another question, another input, or no word of either: refused, and nothing is touched.
+    let resume = |more: &[&str]| {
+        let args: Vec<&str> = args(&source, &output).into_iter().filter(|a| *a != "weather,sport").collect();
+        let labels = if more.contains(&"--labels") { &[][..] } else { &["--labels", "weather,sport"] };
+        let args: Vec<&str> = args.into_iter().filter(|a| *a != "--labels").collect();
+        classify(&[&args[..], labels, &["--resume"], more].concat(), b"")
+    };
+    for (more, named) in [
+        (
+            &["--labels", "weather,food"][..],
+            "--labels ([\"weather\",\"sport\"] then, [\"weather\",\"food\"] now)",
+        ),
+        (&["--multi-label", "--threshold", "0.25"], "--threshold (not given then, 0.25 now)"),
+        (&["--prompt", "What is it about?"], "--prompt"),
+        (&["--chunk"], "--chunk"),
+        (&["--truncate", "text"], "--truncate (refuse then, text now)"),
+        (&["--format", "csv"], "--format (jsonl then, csv now)"),
+        (&["--top-k", "1"], "--top-k"),
+        (&["--text-field", "id"], "--text-field"),
+    ] {
+        let refused = resume(more);
+        assert_eq!(refused.code, 2, "{more:?}");
+        assert!(refused.err.contains("other settings") && refused.err.contains(named), "{}", refused.err);
+        assert!(refused.err.contains("--force"), "{}", refused.err);
+    }
+    let rows = std::fs::read_to_string(&source).unwrap();
+    std::fs::write(&source, rows.replacen("row 0", "row O", 1)).unwrap();
+    let changed = resume(&[]);
+    assert!(changed.code == 2 && changed.err.contains("has changed"), "{}", changed.err);
+    std::fs::write(&source, &rows).unwrap();
+    let known = std::fs::read(&sidecar).unwrap();
+    std::fs::remove_file(&sidecar).unwrap();
+    let unknown = resume(&[]);
+    assert!(unknown.code == 2 && unknown.err.contains("is not known"), "{}", unknown.err);
+    std::fs::write(&sidecar, known).unwrap();
+    assert!(std::fs::read(&output).unwrap() == written);
 
     let outcome = classify(&[&args(&source, &output)[..], &["--resume"]].concat(), b"");
     assert_eq!(outcome.code, 5, "{}", outcome.err);
     assert!(std::fs::read(&output).unwrap() == full);
+    assert!(!sidecar.exists(), "a finished output stands alone");
+
+    // Once more: nothing is left to do, and nothing is done.
+    let again: Vec<&str> = args(&source, &output).into_iter().filter(|a| *a != "--quiet").collect();
+    let again = classify(&[&again[..], &["--resume"]].concat(), b"");
+    assert_eq!(again.code, 5, "{}", again.err);
+    assert!(
+        again.err.contains("no row was left to answer") && !again.err.contains("rows/s"),
+        "{}",
+        again.err
+    );
+    assert!(std::fs::read(&output).unwrap() == full && !sidecar.exists());
 }

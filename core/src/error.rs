@@ -34,7 +34,7 @@ pub enum Error {
         message: String,
     },
     /// The input is well formed, but this program or this device cannot do it.
-    #[error("unsupported on {device}: {need}")]
+    #[error("not supported by {device}: {need}")]
     Unsupported {
         /// The device or component that lacks it.
         device: String,

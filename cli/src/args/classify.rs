@@ -3,10 +3,12 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use super::{ModelArgs, values};
 use crate::exit;
+use crate::request::ROW_FIELDS;
 
 const EXAMPLES: &str = "Examples:
   dikast classify --text 'The battery died after a week.' --labels praise,complaint,question
@@ -20,16 +22,30 @@ const EXAMPLES: &str = "Examples:
 const OUTPUT: &str = "JSON output:
   {\"model\", \"backend\", \"mode\": \"single-label\" or \"multi-label\",
    \"labels\": [{\"label\", \"score\", \"logit\", \"chosen\"}], best first; logit is null for chunked texts,
-   \"tree\": with --hierarchy tree, \"tokens\", \"dropped_text_tokens\"}
+   \"tree\": with --hierarchy tree, \"tokens\", \"dropped_text_tokens\",
+   \"cut_labels\": [names of labels that --truncate right cut off or cut short: their scores mean nothing]}
 
 Batch output, JSONL: one object a row, in input order
   {\"row\": 0, \"id\", \"label\": the best chosen one or null, \"score\", \"labels\": as above,
-   \"tokens\", \"dropped_text_tokens\", \"kept\": {fields of --keep}}
+   \"tokens\", \"dropped_text_tokens\", \"cut_labels\", \"kept\": {fields of --keep}}
   {\"row\": 1, \"id\", \"error\": {\"kind\", \"message\"}, \"kept\"}
 Batch output, CSV: the columns
-  row,id,label,score,chosen,labels,error_kind,error_message and those of --keep; chosen and labels are JSON
+  row,id,label,score,chosen,labels,error_kind,error_message,dropped_text_tokens,cut_labels and those of --keep;
+  chosen, labels and cut_labels are JSON
 
-Batch input: a row is at most 8 MiB long. CSV labels are written as for --labels, but never name a file.";
+Batch input:
+  A row is at most 8 MiB long. CSV labels are written as for --labels, but never name a file.
+
+Labels of a row:
+  Without --labels they stand in the field labels, or in the one that --labels-field names.
+  With --labels and --labels-field, the row's labels win; a row that has none is judged by --labels.
+  With --labels alone, a row whose field labels says something else gets an error record: --labels-field labels
+  judges by the row's labels, --ignore-field labels by those of the flag.
+
+Resuming:
+  Until a run is finished, OUTPUT.dikast.json beside its output says what was asked and how much of the input was
+  read. --resume refuses to continue when one of the two has changed, or when that file is missing and rows are left;
+  --force continues all the same. The backend may change: backends agree to rounding.";
 
 /// The flags of the one-text form. Batch flags name them because clap does not ask for `--input` when another flag
 /// already excludes it.
@@ -80,6 +96,9 @@ pub(crate) struct ClassifyArgs {
     /// Accept the model's marker texts, such as `<<LABEL>>`, inside text and labels.
     #[arg(long, help_heading = "Question")]
     pub(crate) allow_markers: bool,
+    /// Answer an empty text without ado; otherwise there is a warning, and in a batch an error record instead.
+    #[arg(long, help_heading = "Question")]
+    pub(crate) allow_empty: bool,
 
     /// The model and what runs it.
     #[command(flatten)]
@@ -109,12 +128,16 @@ pub(crate) struct ChunkArgs {
     /// Judge a long text window by window, and long label lists group by group; keeps each label's best score.
     #[arg(long, help_heading = "Question")]
     pub(crate) chunk: bool,
-    /// Characters in a window.
-    #[arg(long, value_name = "N", default_value = "8192", requires = "chunk", help_heading = "Question")]
-    pub(crate) chunk_chars: usize,
-    /// Characters that neighbouring windows share.
-    #[arg(long, value_name = "N", default_value = "256", requires = "chunk", help_heading = "Question")]
-    pub(crate) chunk_overlap: usize,
+    /// Characters in a window [default: as many as fit the token limit].
+    ///
+    /// The default starts at 3 characters for each token of the limit and is halved until every window of the text
+    /// fits. A number given here is taken as it is; a window over the limit is then refused, or cut by --truncate.
+    /// The reference pipeline uses 8192 with an overlap of 256.
+    #[arg(long, value_name = "N", requires = "chunk", help_heading = "Question")]
+    pub(crate) chunk_chars: Option<usize>,
+    /// Characters that neighbouring windows share [default: a quarter of a window, at most 256].
+    #[arg(long, value_name = "N", requires = "chunk", help_heading = "Question")]
+    pub(crate) chunk_overlap: Option<usize>,
     /// Labels in a group.
     #[arg(long, value_name = "N", default_value = "8", requires = "chunk", help_heading = "Question")]
     pub(crate) chunk_labels: usize,
@@ -126,8 +149,9 @@ pub(crate) struct BatchArgs {
     /// Classify every row of a JSONL or CSV file; `-` is standard input.
     ///
     /// A JSONL row is an object with `text` and optionally `labels`, `id`, `multi_label`, `threshold`, `prompt`,
-    /// `examples`, …, which win over the flags. Rows are numbered from 0; blank lines and the CSV header do not
-    /// count.
+    /// `examples`, …. A row's fields win over the flags, except that --labels and the field `labels` must agree
+    /// unless --labels-field or --ignore-field says which one holds. Rows are numbered from 0; blank lines and the CSV
+    /// header do not count.
     #[arg(long, short, value_name = "FILE", help_heading = "Batch")]
     pub(crate) input: Option<PathBuf>,
     /// Where the answers go, one a row in input order; `-` is standard output.
@@ -146,7 +170,10 @@ pub(crate) struct BatchArgs {
         help_heading = "Batch"
     )]
     pub(crate) text_field: String,
-    /// Field or column with the row's own labels [default: labels, unless --labels is given].
+    /// Field or column with the row's own labels, which win over --labels [default: labels].
+    ///
+    /// Data sets often keep their gold answers in `labels`. With --labels that field is therefore not used unless it is
+    /// named here, and a row where it says something else than --labels gets an error record.
     #[arg(
         long,
         visible_alias = "labels-column",
@@ -155,6 +182,10 @@ pub(crate) struct BatchArgs {
         help_heading = "Batch"
     )]
     pub(crate) labels_field: Option<String>,
+    /// Leave this field or column of the rows alone: the flags hold. May be given several times.
+    #[arg(long, value_name = "NAME", value_parser = ignorable(), requires = "input", conflicts_with_all = ONE_TEXT,
+          help_heading = "Batch")]
+    pub(crate) ignore_field: Vec<String>,
     /// Field or column with the row's id, copied to the output [default: id, where present].
     #[arg(
         long,
@@ -167,19 +198,29 @@ pub(crate) struct BatchArgs {
     /// Copy this field or column to the output; may be given several times.
     #[arg(long, value_name = "NAME", requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
     pub(crate) keep: Vec<String>,
-    /// CSV delimiter of input and output.
-    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = values::delimiter, requires = "input", conflicts_with_all = ONE_TEXT,
+    /// CSV delimiter of input and output [default: a tab for files named .tsv, else a comma].
+    #[arg(long, value_name = "CHAR", value_parser = values::delimiter, requires = "input", conflicts_with_all = ONE_TEXT,
           help_heading = "Batch")]
-    pub(crate) delimiter: u8,
+    pub(crate) delimiter: Option<u8>,
     /// Continue an interrupted output file: keep its rows, drop a half-written last one, append the rest.
+    ///
+    /// Refused when the flags, the model or the input are not those of the interrupted run.
     #[arg(long, requires = "input", conflicts_with_all = ONE_TEXT, conflicts_with = "overwrite", help_heading = "Batch")]
     pub(crate) resume: bool,
+    /// With --resume: continue although the flags, the model or the input have changed, or are not known.
+    #[arg(long, requires = "resume", help_heading = "Batch")]
+    pub(crate) force: bool,
     /// Replace an existing output file.
     #[arg(long, requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
     pub(crate) overwrite: bool,
     /// No progress and no summary on standard error.
     #[arg(long, short, requires = "input", conflicts_with_all = ONE_TEXT, help_heading = "Batch")]
     pub(crate) quiet: bool,
+}
+
+/// The values of `--ignore-field`.
+fn ignorable() -> PossibleValuesParser {
+    PossibleValuesParser::new(["labels"].into_iter().chain(ROW_FIELDS))
 }
 
 /// `--truncate`.
@@ -190,7 +231,7 @@ pub(crate) enum Truncate {
     Refuse,
     /// Drop the end of the text, never a label, the prompt or an example.
     Text,
-    /// Cut everything on the right, labels too, as the reference does.
+    /// Cut everything on the right, labels too, as the reference does; labels that were cut are named.
     Right,
 }
 

@@ -47,6 +47,16 @@ pub(super) fn format(args: &ClassifyArgs) -> InputFormat {
     args.batch.input_format.unwrap_or(if is_csv(path(args)) { InputFormat::Csv } else { InputFormat::Jsonl })
 }
 
+/// The delimiter of the input: as said, else by its name.
+pub(super) fn delimiter(args: &ClassifyArgs) -> u8 {
+    args.batch.delimiter.unwrap_or_else(|| delimiter_of(path(args)))
+}
+
+/// The delimiter that a file's name says.
+pub(super) fn delimiter_of(path: &Path) -> u8 {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv")) { b'\t' } else { b',' }
+}
+
 /// Whether a file's name says CSV.
 pub(super) fn is_csv(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"))

@@ -6,6 +6,8 @@ mod progress;
 mod reader;
 mod resume;
 mod runner;
+mod settings;
+mod sidecar;
 mod totals;
 mod writer;
 
@@ -20,6 +22,7 @@ use crate::{classifier, model};
 use output::Output;
 use progress::Progress;
 use reader::{Reader, Source};
+use settings::Settings;
 use writer::Encoder;
 
 /// Classifies every row of a file.
@@ -30,11 +33,13 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     let encoder = Encoder::from_args(args)?;
     let input = input::open(args)?;
     output::check(args)?;
-    let source = Source::from_args(args, template);
+    check_fields(args)?;
+    let source = Source::from_args(args, template.clone());
     let mut reader = Reader::new(input.bytes, source)?;
     let files = model::open(args.model.model.as_deref())?;
     let mut classifier = classifier::load(&files, args.model.backend, engine_options(args))?;
-    let (mut output, done) = Output::open(args, &encoder, &mut reader)?;
+    let settings = Settings::of(args, &template, &encoder, &files);
+    let (mut output, done) = Output::open(args, settings, &encoder, &mut reader)?;
 
     // A bar between answers on the same screen would only tear them apart.
     let on_screen = input::is_stream(&args.batch.output) && std::io::stdout().is_terminal();
@@ -44,8 +49,26 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     let totals = runner::run(&mut reader, classifier.as_mut(), &encoder, &mut output, done, &mut progress);
     progress.finish();
     let totals = totals?;
+    output.complete()?;
     if totals.failed > 0 {
         return Err(Failure::RowsFailed { failed: totals.failed, rows: totals.rows });
+    }
+    Ok(())
+}
+
+/// Refuses flags about the labels that leave no labels, or two.
+fn check_fields(args: &ClassifyArgs) -> Result<()> {
+    let batch = &args.batch;
+    if !batch.ignore_field.iter().any(|name| name == "labels") {
+        return Ok(());
+    }
+    if batch.labels_field.as_deref() == Some("labels") {
+        return Err(Failure::usage("--labels-field labels and --ignore-field labels contradict each other"));
+    }
+    if args.labels.is_empty() && batch.labels_field.is_none() {
+        return Err(Failure::usage(
+            "--ignore-field labels leaves no labels: give --labels or --labels-field",
+        ));
     }
     Ok(())
 }

@@ -3,10 +3,11 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::resume::Done;
 use super::totals::Totals;
+use crate::terminal::{self, counted};
 
 /// Time between two lines in a log.
 const LINE_EVERY: Duration = Duration::from_secs(30);
@@ -23,6 +24,7 @@ pub(super) struct Progress {
     resumed: u64,
     totals: Totals,
     skipped: u64,
+    cut: u64,
 }
 
 impl Progress {
@@ -46,9 +48,10 @@ impl Progress {
             resumed: done.rows,
             totals,
             skipped: 0,
+            cut: 0,
         };
         if done.rows > 0 {
-            progress.say(&format!("resuming after {} rows", HumanCount(done.rows)));
+            progress.say(&format!("resuming after {}", counted(done.rows, "row")));
         }
         progress
     }
@@ -58,6 +61,11 @@ impl Progress {
         self.skipped = bytes;
         self.bar.set_position(bytes);
         self.bar.reset_eta();
+    }
+
+    /// Counts rows with labels that were cut.
+    pub(super) fn add_cut(&mut self, rows: u64) {
+        self.cut += rows;
     }
 
     /// Shows how far the run is.
@@ -82,17 +90,26 @@ impl Progress {
     /// Ends the bar and prints the summary.
     pub(super) fn finish(&mut self) {
         self.bar.finish_and_clear();
-        let took = HumanDuration(self.started.elapsed());
-        self.say(&format!("{} in {took}", self.message()));
+        if self.totals.rows == self.resumed && self.resumed > 0 {
+            self.say("no row was left to answer");
+        } else {
+            self.say(&format!("{} in {}", self.message(), took(self.started.elapsed())));
+        }
+        if self.cut > 0 && self.shown {
+            terminal::warn(&format!(
+                "{} with labels that --truncate right cut; their records name them in cut_labels",
+                counted(self.cut, "row")
+            ));
+        }
     }
 
     fn message(&self) -> String {
         let Totals { rows, failed } = self.totals;
         let seconds = self.started.elapsed().as_secs_f64().max(1e-3);
         let rate = (rows - self.resumed) as f64 / seconds;
-        let mut message = format!("{} rows, {rate:.0} rows/s", HumanCount(rows));
+        let mut message = format!("{}, {rate:.*} rows/s", counted(rows, "row"), usize::from(rate < 10.0));
         if failed > 0 {
-            message.push_str(&format!(", {} failed", HumanCount(failed)));
+            message.push_str(&format!(", {failed} failed"));
         }
         message
     }
@@ -110,6 +127,15 @@ impl Progress {
             // A closed standard error is no reason to stop the run.
             let _ = writeln!(std::io::stderr(), "dikast: {message}");
         }
+    }
+}
+
+/// A duration that says something of short runs too.
+fn took(time: Duration) -> String {
+    if time < Duration::from_secs(60) {
+        format!("{:.1} s", time.as_secs_f64())
+    } else {
+        HumanDuration(time).to_string()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Continuing an interrupted output file.
 //!
 //! The file itself says how far it got: its records are numbered from 0 without a gap, and the input is read in
-//! step with them, so that nothing is repeated, nothing is lost, and a changed input is noticed where rows have
-//! ids. A half-written last record is dropped; anything else that a run did not write is refused untouched.
+//! step with them, so that nothing is repeated and nothing is lost. What was asked, and of which input, stands in the
+//! [`super::sidecar`]. A half-written last record is dropped; anything else that a run did not write is refused
+//! untouched.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
@@ -15,6 +16,7 @@ use super::reader::framing::{Ending, Framing, Records};
 use super::reader::{Reader, Row};
 use super::writer::{CSV_COLUMNS, Encoder, OutputFormat, cell};
 use crate::exit::{Failure, Result};
+use crate::terminal::counted;
 
 /// Longest record that is looked at; ours are shorter by far unless a row has megabytes of labels.
 const MAX_RECORD_BYTES: usize = 64 << 20;
@@ -30,22 +32,30 @@ pub(super) struct Done {
     pub(super) bytes: u64,
 }
 
-/// Checks the file, cuts a half-written record off its end, and moves the reader behind its last row.
+/// Checks the file, cuts a half-written record off its end, and moves the reader behind its last row. Nothing is cut
+/// unless `approve` agrees to what was found.
 pub(super) fn continue_file<R: BufRead>(
     file: &File,
     name: &str,
     encoder: &Encoder,
     reader: &mut Reader<R>,
+    approve: impl FnOnce(Done, &mut Reader<R>) -> Result<()>,
 ) -> Result<Done> {
     let io = || Failure::io(format!("reading {name}"));
     let mut handle = file;
     handle.seek(SeekFrom::Start(0)).map_err(io())?;
     let done = scan(BufReader::with_capacity(1 << 16, file), name, encoder, reader)?;
+    approve(done, reader)?;
     if file.metadata().map_err(io())?.len() > done.bytes {
         file.set_len(done.bytes).map_err(Failure::io(format!("shortening {name}")))?;
     }
     handle.seek(SeekFrom::End(0)).map_err(io())?;
     Ok(done)
+}
+
+/// Why a file is not continued.
+pub(super) fn refused(name: &str, message: &str) -> Failure {
+    Failure::usage(format!("{name}: cannot be resumed: {message}"))
 }
 
 /// Walks over the records of `stream` and the rows of `reader` in step.
@@ -59,7 +69,7 @@ fn scan<S: BufRead, R: BufRead>(
         OutputFormat::Jsonl => Framing::Lines,
         OutputFormat::Csv => Framing::Csv { delimiter: encoder.delimiter },
     };
-    let refuse = |message: String| Failure::usage(format!("{name}: cannot be resumed: {message}"));
+    let refuse = |message: String| refused(name, &message);
     let mut records = Records::new(stream, framing, MAX_RECORD_BYTES);
     let mut record = Vec::new();
     let mut done = Done::default();
@@ -90,9 +100,12 @@ fn scan<S: BufRead, R: BufRead>(
                         existing.row, done.rows
                     )));
                 }
-                let row = reader
-                    .next_row()?
-                    .ok_or_else(|| refuse(format!("it has more rows than the input's {}", done.rows)))?;
+                let row = reader.next_row()?.ok_or_else(|| {
+                    refuse(format!(
+                        "it has more rows than the input, which has {}",
+                        counted(done.rows, "row")
+                    ))
+                })?;
                 if !existing.has_id(&row, encoder) {
                     return Err(refuse(format!("row {} has another id in the input", done.rows)));
                 }

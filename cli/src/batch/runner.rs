@@ -14,6 +14,7 @@ use super::totals::Totals;
 use super::writer::{Encoder, Record};
 use crate::classifier::Classifier;
 use crate::exit::Result;
+use crate::request::fit;
 
 /// Most rows of a group: enough to fill the engine's batches, little to redo after an interruption.
 const GROUP_ROWS: usize = 128;
@@ -38,20 +39,26 @@ pub(super) fn run<R: BufRead>(
         if rows.is_empty() {
             return Ok(totals);
         }
+        let (rows_read, mark) = (reader.rows_read(), reader.mark());
         let outcomes = classify(rows, classifier);
         // A lost device says nothing about a row: its record would hide the row from a later --resume.
         let lost = outcomes.iter().position(|(_, o)| matches!(o, Err(Error::DeviceLost { .. })));
         let written = &outcomes[..lost.unwrap_or(outcomes.len())];
         let records: Vec<Record<'_>> =
             written.iter().map(|(row, outcome)| Record { row, outcome: outcome.as_ref() }).collect();
-        output.write(&encoder.encode(&records))?;
+        output.write_records(&encoder.encode(&records), rows_read, &mark)?;
         totals.rows += written.len() as u64;
         totals.failed += written.iter().filter(|(_, o)| o.is_err()).count() as u64;
+        progress.add_cut(written.iter().filter(|(_, o)| has_cut_labels(o)).count() as u64);
         progress.advance(totals, reader.bytes_read());
         if let Some((_, Err(error))) = lost.and_then(|i| outcomes.get(i)) {
             return Err(error.clone().into());
         }
     }
+}
+
+fn has_cut_labels(outcome: &dikast_core::Result<Classification>) -> bool {
+    outcome.as_ref().is_ok_and(|c| !c.receipt.cut_labels.is_empty())
 }
 
 fn read_group<R: BufRead>(reader: &mut Reader<R>) -> Result<Vec<Row>> {
@@ -73,8 +80,9 @@ fn classify(
     let mut requests = Vec::with_capacity(rows.len());
     let mut errors = Vec::with_capacity(rows.len());
     for row in &mut rows {
-        // The request is moved out; what stays behind is never read.
-        match std::mem::replace(&mut row.request, Err(Error::Internal(String::new()))) {
+        // The question is moved out; what stays behind is never read.
+        let question = std::mem::replace(&mut row.question, Err(Error::Internal(String::new())));
+        match question.and_then(|question| fit(classifier, question)) {
             Ok(request) => {
                 requests.push(request);
                 errors.push(None);

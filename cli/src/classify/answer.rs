@@ -23,6 +23,8 @@ pub(crate) struct Answer {
     pub(crate) tokens: u64,
     /// Tokens of the text that were not read.
     pub(crate) dropped_text_tokens: u64,
+    /// Labels that were not read whole, in request order.
+    pub(crate) cut_labels: Vec<String>,
 }
 
 /// A label of an [`Answer`].
@@ -50,6 +52,7 @@ impl Answer {
             tree,
             tokens: receipt.tokens,
             dropped_text_tokens: receipt.dropped_text_tokens,
+            cut_labels: classification.cut_labels().into_iter().map(str::to_owned).collect(),
         }
     }
 }

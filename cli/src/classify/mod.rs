@@ -18,7 +18,8 @@ pub(crate) use answer::{Answer, AnswerLabel, ranking};
 
 use crate::args::{ClassifyArgs, Format, Shape};
 use crate::exit::{Failure, Result};
-use crate::request::Template;
+use crate::request::{Template, fit};
+use crate::terminal::{counted, listed};
 use crate::{classifier, model, terminal};
 
 /// The engine limits that the flags ask for.
@@ -35,16 +36,32 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
     }
     // Everything that can be wrong with the request comes before the model is loaded.
     let template = Template::from_args(args)?;
-    let request = template.request(text::read(args)?)?;
+    let question = template.question(text::read(args)?)?;
+    if !args.allow_empty && question.request.text.trim().is_empty() {
+        terminal::warn(
+            "the text is empty, and its answer means little; --allow-empty accepts it without a warning",
+        );
+    }
     let files = model::open(args.model.model.as_deref())?;
     let mut classifier = classifier::load(&files, args.model.backend, engine_options(args))?;
 
     let started = Instant::now();
+    let request = fit(classifier.as_ref(), question)?;
     let results = classifier.classify(std::slice::from_ref(&request));
     let elapsed = started.elapsed();
     let missing = || Error::Internal("the engine gave no answer".into());
     let classification = results.into_iter().next().ok_or_else(missing)??;
 
+    let cut = classification.cut_labels();
+    if !cut.is_empty() {
+        let (were, scores) =
+            if cut.len() == 1 { ("was", "its score means") } else { ("were", "their scores mean") };
+        let labels = counted(cut.len() as u64, "label");
+        terminal::warn(&format!(
+            "{labels} {were} cut by --truncate right, {scores} nothing: {}",
+            listed(&cut, 10)
+        ));
+    }
     let tree = (args.hierarchy == Shape::Tree).then(|| classification.tree());
     let top_k = args.top_k.map(|k| k.get());
     let answer = Answer::new(&classification, top_k, tree);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style as Ansi};
 
 use super::{Answer, AnswerLabel};
-use crate::terminal::{cells, elide, visible};
+use crate::terminal::{cells, counted, elide, visible};
 
 /// Cells of a full bar where the terminal has room.
 const BAR: usize = 30;
@@ -54,7 +54,7 @@ pub(super) fn column(label: &str, width: usize) -> String {
 /// Draws the labels of an answer.
 pub(super) fn render(answer: &Answer, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let shown: Vec<(String, &AnswerLabel)> =
-        answer.labels.iter().map(|l| (visible(&l.label).into_owned(), l)).collect();
+        answer.labels.iter().map(|l| (shown_label(answer, l), l)).collect();
     let widest = shown.iter().map(|(label, _)| cells(label)).max().unwrap_or(0);
     let (label_width, bar_width) = style.columns(widest);
     let dim = Ansi::new().dimmed();
@@ -84,18 +84,24 @@ pub(super) fn render(answer: &Answer, style: &Style, out: &mut impl Write) -> io
     Ok(())
 }
 
+/// The label; the mark of a cut one stands first, where no narrow terminal hides it.
+fn shown_label(answer: &Answer, scored: &AnswerLabel) -> String {
+    let label = visible(&scored.label);
+    if answer.cut_labels.contains(&scored.label) { format!("(cut) {label}") } else { label.into_owned() }
+}
+
 /// The last line: model, backend, size and time.
 pub(super) fn footer(answer: &Answer, elapsed: Duration, out: &mut impl Write) -> io::Result<()> {
     let dim = Ansi::new().dimmed();
     let (model, backend) = (visible(&answer.model), visible(&answer.backend));
     let millis = elapsed.as_secs_f64() * 1e3;
-    writeln!(out, "{dim}{model} · {backend} · {} tokens · {millis:.0} ms{dim:#}", answer.tokens)?;
+    writeln!(out, "{dim}{model} · {backend} · {} · {millis:.0} ms{dim:#}", counted(answer.tokens, "token"))?;
     if answer.dropped_text_tokens > 0 {
         let warn = AnsiColor::Yellow.on_default();
         writeln!(
             out,
-            "{warn}the last {} tokens of the text were not read{warn:#}",
-            answer.dropped_text_tokens
+            "{warn}not read: {} at the end of the text{warn:#}",
+            counted(answer.dropped_text_tokens, "token")
         )?;
     }
     Ok(())
@@ -120,6 +126,7 @@ mod tests {
             tree: None,
             tokens: 3,
             dropped_text_tokens: 0,
+            cut_labels: Vec::new(),
         }
     }
 
@@ -167,6 +174,16 @@ mod tests {
     fn nothing_chosen_is_said() {
         let text = plain(&answer(&[("a", 0.1, false)]), &Style { width: None, logits: false });
         assert!(text.contains("no label reaches the threshold"));
+    }
+
+    #[test]
+    fn cut_labels_are_marked_also_where_there_is_little_room() {
+        let mut answer = answer(&[("a rather long label", 0.6, true), ("b", 0.4, false)]);
+        answer.cut_labels = vec!["a rather long label".into()];
+        for width in [None, Some(40)] {
+            let text = plain(&answer, &Style { width, logits: false });
+            assert!(text.starts_with("✓ (cut) a") && text.matches("(cut)").count() == 1, "{text}");
+        }
     }
 
     #[test]

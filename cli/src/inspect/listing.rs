@@ -6,7 +6,7 @@ use anstyle::Style;
 use indicatif::HumanCount;
 
 use super::facts::Facts;
-use crate::terminal::visible;
+use crate::terminal::{counted, noun_for, visible};
 
 /// Prints the facts section by section.
 pub(super) fn render(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
@@ -45,8 +45,13 @@ fn architecture(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     heading(out, "Architecture")?;
     fact(out, "family", a.family)?;
     let encoder = format!(
-        "{}, {} layers, width {}, {} heads of {}, feed-forward {}",
-        a.encoder, a.layers, a.width, a.heads, a.head_width, a.feed_forward
+        "{}, {}, width {}, {} of {}, feed-forward {}",
+        a.encoder,
+        counted(a.layers as u64, "layer"),
+        a.width,
+        counted(a.heads as u64, "head"),
+        a.head_width,
+        a.feed_forward
     );
     fact(out, "encoder", &encoder)?;
     fact(out, "embedding rows", &HumanCount(a.embedding_rows as u64).to_string())?;
@@ -66,16 +71,16 @@ fn architecture(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
 fn weights(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     heading(out, "Weights")?;
     for part in facts.bytes.parts.iter().filter(|p| p.tensors > 0) {
-        writeln!(out, "  {:<22} {:>5} tensors  {:>12}", part.part, part.tensors, mebibytes(part.bytes))?;
+        writeln!(out, "  {:<22} {}  {:>12}", part.part, tensors(part.tensors), mebibytes(part.bytes))?;
     }
-    let tensors: usize = facts.bytes.parts.iter().map(|p| p.tensors).sum();
-    writeln!(out, "  {:<22} {tensors:>5} tensors  {:>12}", "all", mebibytes(facts.bytes.total))?;
+    let all = facts.bytes.parts.iter().map(|p| p.tensors).sum();
+    writeln!(out, "  {:<22} {}  {:>12}", "all", tensors(all), mebibytes(facts.bytes.total))?;
     for stored in &facts.dtypes {
         writeln!(
             out,
-            "  stored as {:<12} {:>5} tensors  {:>12}",
+            "  stored as {:<12} {}  {:>12}",
             stored.dtype,
-            stored.tensors,
+            tensors(stored.tensors),
             mebibytes(stored.bytes)
         )?;
     }
@@ -94,9 +99,9 @@ fn memory(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
             Some(need) => {
                 let total = need.weights + need.host_tables + need.activations;
                 let line = format!(
-                    "{} for {} tokens: {} weights, {} tables on the host, {} activations",
+                    "{} for {}: {} weights, {} tables on the host, {} activations",
                     mebibytes(total),
-                    HumanCount(memory.tokens as u64),
+                    counted(memory.tokens as u64, "token"),
                     mebibytes(need.weights),
                     mebibytes(need.host_tables),
                     mebibytes(need.activations)
@@ -113,7 +118,7 @@ fn tokenizer(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     heading(out, "Tokenizer")?;
     let fallback = if t.byte_fallback { ", unknown characters become bytes" } else { "" };
     fact(out, "model", &format!("{}{fallback}", t.model))?;
-    let vocabulary = format!("{} tokens, largest id {}", HumanCount(t.vocabulary as u64), t.largest_id);
+    let vocabulary = format!("{}, largest id {}", counted(t.vocabulary as u64, "token"), t.largest_id);
     fact(out, "vocabulary", &vocabulary)?;
     fact(out, "normalizers", &t.normalizers.join(", "))?;
     fact(out, "pre-tokenizers", &t.pre_tokenizers.join(", "))?;
@@ -136,9 +141,15 @@ fn tokenizer(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
 fn files(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     heading(out, "Files")?;
     for (name, bytes) in &facts.files {
-        writeln!(out, "  {:<28} {:>14} bytes", visible(name), HumanCount(*bytes).to_string())?;
+        let (count, noun) = (HumanCount(*bytes).to_string(), noun_for(*bytes, "byte"));
+        writeln!(out, "  {:<28} {count:>14} {noun}", visible(name))?;
     }
     Ok(())
+}
+
+/// A number of tensors, in a column.
+fn tensors(n: usize) -> String {
+    format!("{n:>5} {:<7}", noun_for(n as u64, "tensor"))
 }
 
 /// Bytes in binary megabytes, as one unit makes columns comparable.

@@ -9,7 +9,8 @@ use crate::{Error, Result};
 /// Joins the logits of all sequences, one row for each of [`Prepared::sequences`].
 ///
 /// Each window of text is scored over all labels; of several windows a label keeps its best score, and competing
-/// labels are divided by the sum of their best scores. The token counts of the receipt are filled here.
+/// labels are divided by the sum of their best scores. The token counts and the cut labels of the receipt are filled
+/// here.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] naming the model for a logit that is not finite, [`Error::Internal`] for logits that do not
@@ -49,6 +50,7 @@ pub fn assemble(
     let scores = request.labels.names().iter().zip(best).enumerate();
     receipt.tokens = prepared.tokens;
     receipt.dropped_text_tokens = prepared.dropped_text_tokens;
+    receipt.cut_labels.clone_from(&prepared.cut_labels);
     Ok(Classification {
         scores: scores
             .map(|(i, (label, score))| ScoredLabel {

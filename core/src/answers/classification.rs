@@ -29,6 +29,9 @@ pub struct Receipt {
     pub tokens: u64,
     /// Text tokens dropped; 0 unless truncation was asked for.
     pub dropped_text_tokens: u64,
+    /// Indices of the labels that the model did not read whole, in order; empty unless cutting on the right was asked
+    /// for. Their scores do not mean what their names say.
+    pub cut_labels: Vec<usize>,
 }
 
 /// The answer to one [`crate::request::ClassifyRequest`].
@@ -71,6 +74,12 @@ impl Classification {
         ranked
     }
 
+    /// The names of the labels that the model did not read whole; see [`Receipt::cut_labels`].
+    pub fn cut_labels(&self) -> Vec<&str> {
+        let names = self.labels.names();
+        self.receipt.cut_labels.iter().filter_map(|&i| names.get(i)).map(String::as_str).collect()
+    }
+
     /// All scores in a JSON map shaped like the request's labels; of equal names the last one stays.
     pub fn tree(&self) -> Value {
         self.labels.shaped(&mut |i| self.scores.get(i).map_or(Value::Null, |scored| number(scored.score)))
@@ -99,6 +108,7 @@ impl Classification {
                 "quantization": receipt.quantization,
                 "tokens": receipt.tokens,
                 "dropped_text_tokens": receipt.dropped_text_tokens,
+                "cut_labels": self.cut_labels(),
             },
         })
     }

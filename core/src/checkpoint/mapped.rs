@@ -1,4 +1,4 @@
-//! Memory-mapped files: the only `unsafe` of this crate.
+//! Memory-mapped files, with the `unsafe` that mapping takes.
 #![allow(unsafe_code)]
 
 use std::fmt;

@@ -214,6 +214,7 @@ impl<B: Backend> Engine<B> {
             quantization: self.model.format(),
             tokens: prepared.tokens,
             dropped_text_tokens: prepared.dropped_text_tokens,
+            cut_labels: prepared.cut_labels.clone(),
         }
     }
 }

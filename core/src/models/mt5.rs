@@ -116,7 +116,7 @@ impl Fused {
         if fp8 != 0 && fp8 != parts.len() {
             let names: Vec<&str> = parts.iter().map(|p| p.module.as_str()).collect();
             return Err(Error::Unsupported {
-                device: "graph".to_owned(),
+                device: "the mT5 encoder".to_owned(),
                 need: format!("one format for {}: {fp8} of {} are FP8", names.join(", "), parts.len()),
             });
         }

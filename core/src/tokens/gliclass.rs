@@ -50,9 +50,10 @@ pub struct Prepared {
     pub tokens: u64,
     /// Text tokens dropped, over all sequences.
     pub dropped_text_tokens: u64,
-    /// Labels that lost their marker to [`crate::request::Truncation::Right`], over all sequences. Their score is
-    /// that of the zero vector and means nothing.
-    pub cut_labels: u64,
+    /// Indices of the labels that [`crate::request::Truncation::Right`] cut off or cut short in some sequence, in
+    /// order. Without its marker a label has the score of the zero vector, which means nothing; without its last
+    /// words it has the score of another label.
+    pub cut_labels: Vec<usize>,
 }
 
 /// Checks that a tokenizer belongs to a model: the three markers have the ids of the configuration and are matched in
@@ -127,7 +128,7 @@ pub fn prepare(
         groups,
         tokens: 0,
         dropped_text_tokens: 0,
-        cut_labels: 0,
+        cut_labels: Vec::new(),
     };
     let job = Job { config, tokenizer, request, limit };
     let mut distinct = Some(distinct::Distinct::default());
@@ -140,12 +141,15 @@ pub fn prepare(
             let (sequence, cut_labels) = job.sequence(text, group, &what, distinct.as_mut())?;
             prepared.tokens += sequence.ids.len() as u64;
             prepared.dropped_text_tokens += u64::from(sequence.dropped_text_tokens);
-            prepared.cut_labels += cut_labels;
+            prepared.cut_labels.extend(cut_labels);
             prepared.sequences.push(sequence);
         }
         // Every window has the same labels.
         distinct = None;
     }
+    // Each window loses labels of its own.
+    prepared.cut_labels.sort_unstable();
+    prepared.cut_labels.dedup();
     Ok(prepared)
 }
 
@@ -158,14 +162,14 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The sequence of one window of text and one group of labels, and how many of its labels were cut away.
+    /// The sequence of one window of text and one group of labels, and which labels it lost.
     fn sequence(
         &self,
         text: &str,
         group: Range<usize>,
         what: &str,
         distinct: Option<&mut distinct::Distinct>,
-    ) -> Result<(Sequence, u64)> {
+    ) -> Result<(Sequence, Vec<usize>)> {
         let &Self { config, tokenizer, request, limit } = self;
         let labels = &request.labels.names()[group.clone()];
         let (text, dropped_unread) = match request.truncation {
@@ -196,18 +200,15 @@ impl Job<'_> {
         if let Some(distinct) = distinct {
             distinct.check(&request.labels, request.strictness, &rendered, &encoded, group.start)?;
         }
-        let class_tokens = |ids: &[u32]| ids.iter().filter(|&&id| id == config.class_token_index).count();
-        let before = class_tokens(&encoded.ids).min(labels.len());
-        let dropped =
+        let cut =
             cut::cut(&mut encoded, &rendered, request.truncation, limit, tokenizer.surrounding(), what)?;
-        let cut_labels = before.saturating_sub(class_tokens(&encoded.ids));
 
         let ids = tokenizer.surround(&encoded.ids);
         let attended = ids.len();
         let mut sequence = Sequence::locate(config, ids, attended, class_slots(config, labels.len()));
         sequence.dropped_text_tokens =
-            u32::try_from(dropped.saturating_add(dropped_unread)).unwrap_or(u32::MAX);
-        Ok((sequence, cut_labels as u64))
+            u32::try_from(cut.text_tokens.saturating_add(dropped_unread)).unwrap_or(u32::MAX);
+        Ok((sequence, cut.labels.into_iter().map(|i| group.start + i).collect()))
     }
 }
 

@@ -78,7 +78,9 @@ fn labels_are_never_cut_in_silence() {
 
     let right = cut(&TINY, &request, 32, Truncation::Right).unwrap();
     assert_eq!(right.sequences[0].ids, attended_ids(&golden, 0));
-    assert_eq!(right.cut_labels, 40 - 6);
+    // Six markers are left; of the sixth label a part.
+    let lost: Vec<usize> = (6..40).collect();
+    assert!(right.cut_labels.ends_with(&lost) && right.cut_labels.len() <= lost.len() + 1);
     assert!(right.sequences[0].classes[6..].iter().all(|span| span.start == span.end));
     assert_eq!(cut(&TINY, &request, 1, Truncation::Right).unwrap().sequences[0].ids, [1]);
 }

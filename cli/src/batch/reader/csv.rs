@@ -3,16 +3,19 @@
 use dikast_core::Error;
 use serde_json::{Map, Value};
 
-use super::{Fields, Source};
+use super::{Fields, LABELS, RowLabels, Source};
 use crate::classify::labels;
 use crate::exit::{Failure, Result};
+use crate::request::Question;
+use crate::terminal::counted;
 
 /// Where the columns stand.
 #[derive(Debug)]
 pub(super) struct Columns {
     count: usize,
     text: usize,
-    labels: Option<usize>,
+    /// The column of labels, and whether it only has to agree with the flag.
+    labels: Option<(usize, bool)>,
     id: Option<usize>,
     keep: Vec<usize>,
 }
@@ -39,14 +42,19 @@ impl Columns {
                 Failure::usage(format!("no column {name} in the CSV header; its columns are: {list}"))
             })
         };
-        let optional = |(name, asked): &(String, bool)| -> Result<Option<usize>> {
-            if *asked { required(name).map(Some) } else { column(name) }
+        let optional = |name: &str, asked: bool| -> Result<Option<usize>> {
+            if asked { required(name).map(Some) } else { column(name) }
+        };
+        let labels = match &source.labels {
+            RowLabels::Own { field, asked } => optional(field, *asked)?.map(|i| (i, false)),
+            RowLabels::Agreeing => optional(LABELS, false)?.map(|i| (i, true)),
+            RowLabels::Flag => None,
         };
         Ok(Self {
             count: names.len(),
             text: required(&source.text)?,
-            labels: source.labels.as_ref().map(optional).transpose()?.flatten(),
-            id: optional(&source.id)?,
+            labels,
+            id: optional(&source.id.0, source.id.1)?,
             keep: source.keep.iter().map(|name| required(name)).collect::<Result<_>>()?,
         })
     }
@@ -59,23 +67,38 @@ impl Columns {
         let cell = |i: usize| cells.get(i).unwrap_or_default();
         let id = self.id.map_or(Value::Null, |i| cell(i).into());
         let kept = self.keep.iter().map(|i| cell(*i).into()).collect();
-        let request = if cells.len() == self.count {
-            self.own_labels(cell)
-                .and_then(|own| source.template.request_with(cell(self.text).to_owned(), own))
+        let question = if cells.len() == self.count {
+            self.question(cell, source)
         } else {
-            let message = format!("{} fields found, {} in the header", cells.len(), self.count);
+            let message =
+                format!("{} found, {} in the header", counted(cells.len() as u64, "field"), self.count);
             Err(Error::invalid("row", message))
         };
-        Fields { id, kept, request }
+        Fields { id, kept, question }
     }
 
-    fn own_labels<'a>(&self, cell: impl Fn(usize) -> &'a str) -> dikast_core::Result<Map<String, Value>> {
+    fn question<'a>(
+        &self,
+        cell: impl Fn(usize) -> &'a str,
+        source: &Source,
+    ) -> dikast_core::Result<Question> {
         let mut own = Map::new();
+        let mut other = None;
         // An empty cell means the labels of the flags.
-        if let Some(text) = self.labels.map(cell).filter(|c| !c.trim().is_empty()) {
-            own.insert("labels".into(), labels::from_cell(text).map_err(|e| Error::invalid("labels", e))?);
+        if let Some((column, agreeing)) = self.labels
+            && !cell(column).trim().is_empty()
+        {
+            match labels::from_cell(cell(column)) {
+                Ok(labels) if !agreeing => {
+                    own.insert(LABELS.into(), labels);
+                }
+                Ok(labels) => other = Some(labels),
+                // No list of labels agrees with the flag's.
+                Err(_) if agreeing => other = Some(Value::Null),
+                Err(message) => return Err(Error::invalid(LABELS, message)),
+            }
         }
-        Ok(own)
+        source.question(cell(self.text).to_owned(), own, other.as_ref())
     }
 }
 

@@ -54,6 +54,11 @@ impl<R: BufRead> Records<R> {
         Self { stream, framing, limit, position: 0 }
     }
 
+    /// The stream behind the records.
+    pub(in crate::batch) fn stream(&self) -> &R {
+        &self.stream
+    }
+
     /// Bytes consumed so far: the offset behind the last record.
     pub(in crate::batch) fn position(&self) -> u64 {
         self.position

@@ -3,7 +3,7 @@
 use dikast_core::Error;
 use serde_json::{Map, Value};
 
-use super::{Fields, Source};
+use super::{Fields, LABELS, RowLabels, Source};
 use crate::request::ROW_FIELDS;
 
 /// The fields of a line.
@@ -18,20 +18,24 @@ pub(super) fn fields(line: &str, source: &Source) -> Fields {
     let id = object.get(&source.id.0).cloned().unwrap_or(Value::Null);
     let text = object.remove(&source.text);
     let mut own = Map::new();
-    if let Some((name, _)) = &source.labels
-        && let Some(labels) = object.remove(name).filter(|l| !l.is_null())
-    {
-        own.insert("labels".into(), labels);
+    let labels = |object: &mut Map<String, Value>, name: &str| object.remove(name).filter(|l| !l.is_null());
+    let mut other = None;
+    match &source.labels {
+        RowLabels::Own { field, .. } => {
+            own.extend(labels(&mut object, field).map(|l| (LABELS.to_owned(), l)));
+        }
+        RowLabels::Agreeing => other = labels(&mut object, LABELS),
+        RowLabels::Flag => {}
     }
-    for name in ROW_FIELDS {
-        if let Some(value) = object.remove(name).filter(|v| !v.is_null()) {
-            own.insert(name.into(), value);
+    for name in ROW_FIELDS.iter().filter(|name| !source.ignored.iter().any(|i| i == *name)) {
+        if let Some(value) = object.remove(*name).filter(|v| !v.is_null()) {
+            own.insert((*name).into(), value);
         }
     }
-    let request = match text {
-        Some(Value::String(text)) => source.template.request_with(text, own),
+    let question = match text {
+        Some(Value::String(text)) => source.question(text, own, other.as_ref()),
         Some(_) => Err(Error::invalid(&source.text, "not a string")),
         None => Err(Error::invalid(&source.text, "missing")),
     };
-    Fields { id, kept, request }
+    Fields { id, kept, question }
 }

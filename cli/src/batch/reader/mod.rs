@@ -2,18 +2,19 @@
 
 mod csv;
 pub(super) mod framing;
+pub(super) mod hashed;
 mod jsonl;
 
 use std::io::BufRead;
 
-use dikast_core::request::ClassifyRequest;
 use dikast_core::{Error, Result};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::{ClassifyArgs, InputFormat};
 use crate::exit::{self, Failure};
-use crate::request::Template;
+use crate::request::{Question, Template};
 use framing::{Ending, Framing, Records};
+use hashed::{Hashed, Mark};
 
 /// Longest row in bytes; a longer one gets an error record and is never held in memory.
 pub(super) const MAX_ROW_BYTES: usize = 8 << 20;
@@ -27,8 +28,8 @@ pub(super) struct Row {
     pub(super) id: Value,
     /// The values of the `--keep` fields, in that order; null where the row has none.
     pub(super) kept: Vec<Value>,
-    /// The request, or why the row is none.
-    pub(super) request: Result<ClassifyRequest>,
+    /// The question, or why the row is none.
+    pub(super) question: Result<Question>,
     /// Bytes of the row in the input.
     pub(super) bytes: usize,
 }
@@ -37,8 +38,26 @@ pub(super) struct Row {
 struct Fields {
     id: Value,
     kept: Vec<Value>,
-    request: Result<ClassifyRequest>,
+    question: Result<Question>,
 }
+
+/// Where the labels of a row come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum RowLabels {
+    /// From this field, else from the flag.
+    Own {
+        field: String,
+        /// The field was asked for by name.
+        asked: bool,
+    },
+    /// From the flag; a field `labels` must say the same, because it may mean labels to judge by or gold answers.
+    Agreeing,
+    /// From the flag, whatever the row says.
+    Flag,
+}
+
+/// The field of a row's labels unless a flag says otherwise.
+const LABELS: &str = "labels";
 
 /// Which fields of a row mean what.
 #[derive(Debug)]
@@ -46,8 +65,11 @@ pub(super) struct Source {
     format: InputFormat,
     delimiter: u8,
     text: String,
-    /// Field of the row's own labels, and whether it was asked for by name.
-    labels: Option<(String, bool)>,
+    labels: RowLabels,
+    /// Fields of the row that are no part of its request.
+    ignored: Vec<String>,
+    /// Answer empty texts.
+    allow_empty: bool,
     /// Field of the id, and whether it was asked for by name.
     id: (String, bool),
     keep: Vec<String>,
@@ -58,16 +80,20 @@ impl Source {
     /// The fields that the flags name.
     pub(super) fn from_args(args: &ClassifyArgs, template: Template) -> Self {
         let batch = &args.batch;
-        // Data sets often call their gold answers `labels`: with --labels such a field must be asked for by name.
+        let ignored = |name: &str| batch.ignore_field.iter().any(|ignored| ignored == name);
         let labels = match &batch.labels_field {
-            Some(name) => Some((name.clone(), true)),
-            None => args.labels.is_empty().then(|| ("labels".to_owned(), false)),
+            Some(field) => RowLabels::Own { field: field.clone(), asked: true },
+            None if ignored(LABELS) || batch.text_field == LABELS => RowLabels::Flag,
+            None if args.labels.is_empty() => RowLabels::Own { field: LABELS.to_owned(), asked: false },
+            None => RowLabels::Agreeing,
         };
         Self {
             format: super::input::format(args),
-            delimiter: batch.delimiter,
+            delimiter: super::input::delimiter(args),
             text: batch.text_field.clone(),
             labels,
+            ignored: batch.ignore_field.clone(),
+            allow_empty: args.allow_empty,
             id: batch.id_field.as_ref().map_or_else(|| ("id".to_owned(), false), |name| (name.clone(), true)),
             keep: batch.keep.clone(),
             template,
@@ -82,7 +108,7 @@ enum Parser {
 
 /// Reads rows.
 pub(super) struct Reader<R> {
-    records: Records<R>,
+    records: Records<Hashed<R>>,
     record: Vec<u8>,
     source: Source,
     parser: Parser,
@@ -94,7 +120,8 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// The stream fails, is not UTF-8 text, or its header lacks a column.
-    pub(super) fn new(mut stream: R, source: Source) -> exit::Result<Self> {
+    pub(super) fn new(stream: R, source: Source) -> exit::Result<Self> {
+        let mut stream = Hashed::new(stream);
         skip_bom(&mut stream)?;
         let framing = match source.format {
             InputFormat::Jsonl => Framing::Lines,
@@ -117,6 +144,16 @@ impl<R: BufRead> Reader<R> {
     /// Bytes of the input consumed so far.
     pub(super) fn bytes_read(&self) -> u64 {
         self.records.position()
+    }
+
+    /// Rows read so far.
+    pub(super) fn rows_read(&self) -> u64 {
+        self.next
+    }
+
+    /// What of the input was read so far.
+    pub(super) fn mark(&self) -> Mark {
+        self.records.stream().mark()
     }
 
     /// The next row; `None` at the end.
@@ -149,8 +186,8 @@ impl<R: BufRead> Reader<R> {
         };
         let number = self.next;
         self.next += 1;
-        let Fields { id, kept, request } = fields;
-        Ok(Some(Row { number, id, kept, request, bytes: self.record.len() }))
+        let Fields { id, kept, question } = fields;
+        Ok(Some(Row { number, id, kept, question, bytes: self.record.len() }))
     }
 
     /// The next record that is not blank.
@@ -174,7 +211,22 @@ impl<R: BufRead> Reader<R> {
 impl Source {
     /// A row of which only the error is known.
     fn failed(&self, error: Error) -> Fields {
-        Fields { id: Value::Null, kept: vec![Value::Null; self.keep.len()], request: Err(error) }
+        Fields { id: Value::Null, kept: vec![Value::Null; self.keep.len()], question: Err(error) }
+    }
+
+    /// The question of a row with its own fields. `other` is what the field `labels` says where the flag's count.
+    fn question(&self, text: String, own: Map<String, Value>, other: Option<&Value>) -> Result<Question> {
+        if other.is_some_and(|labels| self.template.fields().get(LABELS) != Some(labels)) {
+            return Err(Error::invalid(
+                LABELS,
+                "the row's field labels says something else than --labels; --labels-field labels judges by the row's \
+                 labels, --ignore-field labels by those of the flag",
+            ));
+        }
+        if !self.allow_empty && text.trim().is_empty() {
+            return Err(Error::invalid(&self.text, "empty; --allow-empty has it answered all the same"));
+        }
+        self.template.question_with(text, own)
     }
 }
 
@@ -209,7 +261,9 @@ pub(super) mod tests {
             format,
             delimiter: b',',
             text: "text".into(),
-            labels: Some(("labels".into(), false)),
+            labels: RowLabels::Own { field: LABELS.into(), asked: false },
+            ignored: Vec::new(),
+            allow_empty: true,
             id: ("id".into(), false),
             keep: Vec::new(),
             template: Template::for_tests(&json!({"labels": ["a", "bb"]})),
@@ -222,7 +276,7 @@ pub(super) mod tests {
     }
 
     fn texts(rows: &[Row]) -> Vec<&str> {
-        rows.iter().map(|r| r.request.as_ref().map_or("ERROR", |q| &q.text)).collect()
+        rows.iter().map(|r| r.question.as_ref().map_or("ERROR", |q| &q.request.text)).collect()
     }
 
     #[test]
@@ -232,7 +286,7 @@ pub(super) mod tests {
         assert_eq!(texts(&rows), ["one", "ERROR", "ERROR", "ERROR", "ERROR", "last"]);
         assert_eq!(rows.iter().map(|r| r.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(rows[0].id, json!(7));
-        assert!(rows[3].request.as_ref().unwrap_err().to_string().contains("not UTF-8"));
+        assert!(rows[3].question.as_ref().unwrap_err().to_string().contains("not UTF-8"));
     }
 
     #[test]
@@ -242,7 +296,7 @@ pub(super) mod tests {
         bytes.extend_from_slice(b"\"}\n{\"text\": \"next\"}\n");
         let rows = rows_of(&bytes, source(InputFormat::Jsonl));
         assert_eq!(texts(&rows), ["ERROR", "next"]);
-        assert!(matches!(rows[0].request, Err(Error::TooLarge { .. })));
+        assert!(matches!(rows[0].question, Err(Error::TooLarge { .. })));
     }
 
     #[test]
@@ -252,13 +306,49 @@ pub(super) mod tests {
         let mut asked = source(InputFormat::Jsonl);
         asked.keep = vec!["gold".into(), "none".into()];
         let rows = rows_of(bytes, asked);
-        let request = rows[0].request.as_ref().unwrap();
+        let request = &rows[0].question.as_ref().unwrap().request;
         assert_eq!(request.labels.names(), ["x", "y"]);
         assert_eq!(request.threshold, 0.25);
         assert_eq!(rows[0].kept, [json!("x"), Value::Null]);
         let mut deaf = source(InputFormat::Jsonl);
-        deaf.labels = None;
-        assert_eq!(rows_of(bytes, deaf)[0].request.as_ref().unwrap().labels.names(), ["a", "bb"]);
+        deaf.labels = RowLabels::Flag;
+        deaf.ignored = vec!["threshold".into()];
+        let rows = rows_of(bytes, deaf);
+        let request = &rows[0].question.as_ref().unwrap().request;
+        assert_eq!(request.labels.names(), ["a", "bb"]);
+        assert_eq!(request.threshold, 0.5);
+    }
+
+    #[test]
+    fn labels_of_row_and_flag_must_agree() {
+        let jsonl = b"{\"text\":\"t\"}\n{\"text\":\"t\",\"labels\":[\"a\",\"bb\"]}\n{\"text\":\"t\",\"labels\":null}\n\
+            {\"text\":\"t\",\"labels\":[\"bb\",\"a\"]}\n{\"text\":\"t\",\"labels\":3}\n";
+        let csv = b"text,labels\nt,\nt,\"a,bb\"\nt,\"[\"\"a\"\",\"\"bb\"\"]\"\nt,\"bb,a\"\nt,\",\"\n";
+        for (format, bytes) in [(InputFormat::Jsonl, &jsonl[..]), (InputFormat::Csv, csv)] {
+            let mut agreeing = source(format);
+            agreeing.labels = RowLabels::Agreeing;
+            let rows = rows_of(bytes, agreeing);
+            assert_eq!(texts(&rows), ["t", "t", "t", "ERROR", "ERROR"]);
+            let message = rows[3].question.as_ref().unwrap_err().to_string();
+            assert!(message.contains("--labels-field labels") && message.contains("--ignore-field labels"));
+            let mut deaf = source(format);
+            deaf.labels = RowLabels::Flag;
+            assert_eq!(texts(&rows_of(bytes, deaf)), ["t"; 5]);
+        }
+    }
+
+    #[test]
+    fn empty_texts_are_errors_unless_allowed() {
+        let jsonl = b"{\"text\":\"\"}\n{\"text\":\" \\n\\u3000\"}\n{\"text\":\"t\"}\n";
+        let csv = b"id,text\n1,\n2,\" \n\xE3\x80\x80\"\n3,t\n";
+        for (format, bytes) in [(InputFormat::Jsonl, &jsonl[..]), (InputFormat::Csv, csv)] {
+            let mut strict = source(format);
+            strict.allow_empty = false;
+            let rows = rows_of(bytes, strict);
+            assert_eq!(texts(&rows), ["ERROR", "ERROR", "t"]);
+            assert!(rows[0].question.as_ref().unwrap_err().to_string().contains("--allow-empty"));
+            assert!(!texts(&rows_of(bytes, source(format))).contains(&"ERROR"));
+        }
     }
 
     #[test]
@@ -266,8 +356,8 @@ pub(super) mod tests {
         let bytes = b"\xEF\xBB\xBFid,text,labels\r\n1,\"two\nlines, \"\"quoted\"\"\",\r\n\r\n2,plain,\"x,y\"\r\n3,short\r\n4,\xFF,\r\n5,last,";
         let rows = rows_of(bytes, source(InputFormat::Csv));
         assert_eq!(texts(&rows), ["two\nlines, \"quoted\"", "plain", "ERROR", "ERROR", "last"]);
-        assert_eq!(rows[1].request.as_ref().unwrap().labels.names(), ["x", "y"]);
-        assert_eq!(rows[0].request.as_ref().unwrap().labels.names(), ["a", "bb"]);
+        assert_eq!(rows[1].question.as_ref().unwrap().request.labels.names(), ["x", "y"]);
+        assert_eq!(rows[0].question.as_ref().unwrap().request.labels.names(), ["a", "bb"]);
         assert_eq!(rows[4].id, json!("5"));
     }
 

@@ -4,10 +4,21 @@ use serde_json::Value;
 
 use super::{Encoder, Record, cell, kind};
 use crate::classify::ranking;
+use crate::exit::advice;
 
 /// The columns before the kept ones.
-pub(in crate::batch) const HEADER: [&str; 8] =
-    ["row", "id", "label", "score", "chosen", "labels", "error_kind", "error_message"];
+pub(in crate::batch) const HEADER: [&str; 10] = [
+    "row",
+    "id",
+    "label",
+    "score",
+    "chosen",
+    "labels",
+    "error_kind",
+    "error_message",
+    "dropped_text_tokens",
+    "cut_labels",
+];
 
 /// The header line.
 pub(super) fn header(encoder: &Encoder) -> Vec<u8> {
@@ -35,10 +46,12 @@ pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
                 cells.push(Value::from(chosen).to_string());
                 cells.push(serde_json::to_string(&labels).unwrap_or_default());
                 cells.extend([String::new(), String::new()]);
+                cells.push(classification.receipt.dropped_text_tokens.to_string());
+                cells.push(Value::from(classification.cut_labels()).to_string());
             }
             Err(error) => {
                 cells.extend(std::iter::repeat_n(String::new(), 4));
-                cells.extend([kind(error).to_owned(), error.to_string()]);
+                cells.extend([kind(error).to_owned(), advice::message(error), String::new(), String::new()]);
             }
         }
         cells.extend(row.kept.iter().map(|v| cell(v).into_owned()));

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Encoder, Record, kind};
 use crate::classify::{AnswerLabel, ranking};
+use crate::exit::advice;
 use crate::terminal::escape_json;
 
 /// A line. `row` comes first: see [`Encoder::start_of`].
@@ -27,6 +28,7 @@ enum Outcome<'a> {
         labels: Vec<AnswerLabel>,
         tokens: u64,
         dropped_text_tokens: u64,
+        cut_labels: Vec<&'a str>,
     },
     Error {
         error: ErrorFields<'a>,
@@ -53,11 +55,12 @@ pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
                     score: best.map(|l| l.score),
                     tokens: classification.receipt.tokens,
                     dropped_text_tokens: classification.receipt.dropped_text_tokens,
+                    cut_labels: classification.cut_labels(),
                     labels,
                 }
             }
             Err(error) => {
-                Outcome::Error { error: ErrorFields { kind: kind(error), message: error.to_string() } }
+                Outcome::Error { error: ErrorFields { kind: kind(error), message: advice::message(error) } }
             }
         };
         let kept = encoder.keep.iter().cloned().zip(row.kept.iter().cloned()).collect();

@@ -60,7 +60,7 @@ impl Encoder {
         };
         Ok(Self {
             format,
-            delimiter: args.batch.delimiter,
+            delimiter: args.batch.delimiter.unwrap_or_else(|| input::delimiter_of(output)),
             keep: args.batch.keep.clone(),
             top_k: args.top_k.map(|k| k.get()),
         })

@@ -1,0 +1,360 @@
+//! [`CudaBackend`]: load, plan, run.
+
+use std::future::{Future, ready};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cudarc::driver::CudaGraph;
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use dikast_core::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
+use dikast_core::checkpoint::Weights;
+use dikast_core::graph::{DType, Graph, Sizes, TensorId};
+use dikast_core::numerics::e4m3;
+use dikast_core::{Error, Result};
+
+use crate::compile::{Kernels, default_cache};
+use crate::device::{Device, Target};
+use crate::inputs::InputLayout;
+use crate::layout as tiles;
+use crate::memory::{DeviceMemory, PinnedMemory};
+use crate::plan::{self, Builder, Program};
+use crate::resident::{CudaResident, arena_bytes};
+use crate::{bucket, sources};
+
+/// Labels and sequences of the largest bucket for which the shared arena has room.
+const ARENA_COUNTS: usize = 512;
+
+/// How a device is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CudaOptions {
+    /// Which device.
+    pub device: usize,
+    /// Most packed tokens of a captured forward; longer batches run the same launches one by one.
+    pub captured_tokens: usize,
+    /// Folder for kernels compiled at run time; `None` compiles them in every process.
+    pub cache: Option<PathBuf>,
+    /// Uses the kernels for any chip even where there are better ones: to test them.
+    pub portable: bool,
+    /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
+    pub early: bool,
+    /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
+    pub poison: bool,
+}
+
+impl Default for CudaOptions {
+    fn default() -> Self {
+        Self {
+            device: 0,
+            captured_tokens: 4096,
+            cache: default_cache(),
+            portable: false,
+            early: true,
+            poison: false,
+        }
+    }
+}
+
+/// An NVIDIA GPU. Belongs to the thread that opened it.
+#[derive(Debug)]
+pub struct CudaBackend {
+    pub(crate) device: Arc<Device>,
+    pub(crate) kernels: Kernels,
+    capabilities: Capabilities,
+    pub(crate) options: CudaOptions,
+}
+
+/// A graph ready for every batch that fits a bucket.
+pub struct CudaPlan {
+    /// The whole forward as one launch; before the memory that it uses, so that it goes first.
+    pub(crate) captured: Option<CudaGraph>,
+    pub(crate) program: Program,
+    pub(crate) graph: Graph,
+    pub(crate) bucket: Sizes,
+    inputs: InputLayout,
+    block: DeviceMemory,
+    pinned: PinnedMemory,
+    output: PinnedMemory,
+    pub(crate) arena: Arc<DeviceMemory>,
+    _weights: Arc<DeviceMemory>,
+}
+
+impl std::fmt::Debug for CudaPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaPlan")
+            .field("graph", &self.graph.name())
+            .field("bucket", &self.bucket)
+            .field("launches", &self.program.launches.len())
+            .field("captured", &self.captured.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CudaBackend {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when there is no NVIDIA driver, a too old one, no device or a too old one.
+    pub fn open(options: CudaOptions) -> Result<Self> {
+        let device = Arc::new(Device::open(options.device)?);
+        let kernels = Kernels::new(Arc::clone(&device), options.cache.clone());
+        let capabilities = Capabilities {
+            backend: "cuda".to_owned(),
+            device: device.name.clone(),
+            memory: Some(device.memory),
+            details: vec![
+                ("kernels for".to_owned(), device.target.name()),
+                ("kernel sources".to_owned(), sources::digest()),
+                ("multiprocessors".to_owned(), device.processors.to_string()),
+                (
+                    "driver for CUDA".to_owned(),
+                    format!("{}.{}", device.driver / 1000, device.driver % 1000 / 10),
+                ),
+                ("shared memory of a block".to_owned(), device.shared.to_string()),
+            ],
+        };
+        Ok(Self { device, kernels, capabilities, options })
+    }
+
+    /// The largest bucket that shares the arena.
+    fn arena_bucket(&self) -> Sizes {
+        let tokens = self.options.captured_tokens;
+        bucket::of(&Sizes {
+            tokens,
+            sequences: ARENA_COUNTS.min(tokens),
+            labels: ARENA_COUNTS.min(tokens),
+            text_tokens: tokens,
+        })
+    }
+
+    /// Device memory in use by everyone, in bytes.
+    pub fn memory_in_use(&self) -> Result<u64> {
+        let (free, total) =
+            self.device.context.mem_get_info().map_err(|e| self.device.fault("asking for free memory", e))?;
+        Ok((total - free) as u64)
+    }
+
+    fn builder<'a>(
+        &'a self,
+        graph: &'a Graph,
+        resident: &'a CudaResident,
+        inputs: &'a InputLayout,
+        block: &DeviceMemory,
+        bucket: Sizes,
+        keep_all: bool,
+    ) -> Builder<'a> {
+        Builder {
+            device: &self.device,
+            kernels: &self.kernels,
+            graph,
+            resident,
+            bucket,
+            inputs,
+            block: block.address(),
+            arena: resident.arena.address(),
+            layout: plan::layout(graph, &bucket, keep_all),
+            portable: self.options.portable,
+        }
+    }
+
+    /// Whether kernels may start early: only those built for Hopper wait for their predecessors themselves.
+    pub(crate) fn early(&self) -> bool {
+        self.options.early && self.device.target == Target::Hopper
+    }
+
+    pub(crate) fn submit(&self, program: &Program) -> Result<()> {
+        let early = self.early();
+        for (i, (_, launch)) in program.launches.iter().enumerate() {
+            launch.submit(&self.device, early && i > 0)?;
+        }
+        Ok(())
+    }
+
+    /// Captures whatever `work` submits.
+    pub(crate) fn capture(&self, work: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
+        let fault = |e| self.device.fault("capturing a graph", e);
+        self.device.synchronize("capturing a graph")?;
+        self.device
+            .stream
+            .begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .map_err(fault)?;
+        let submitted = work();
+        let captured = self.device.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(fault);
+        submitted?;
+        let graph = captured?.ok_or_else(|| Error::Internal("nothing was captured".to_owned()))?;
+        graph.upload().map_err(fault)?;
+        Ok(graph)
+    }
+
+    /// Writes a batch's inputs and submits their upload.
+    pub(crate) fn upload(&self, plan: &mut CudaPlan, resident: &CudaResident, batch: &Batch) -> Result<()> {
+        if !batch.sizes.fits(&plan.bucket) {
+            return Err(Error::Internal(format!(
+                "a batch of {:?} in a bucket of {:?}",
+                batch.sizes, plan.bucket
+            )));
+        }
+        let bytes =
+            plan.inputs.write(&plan.graph, &resident.checkpoint, batch, plan.pinned.as_mut_slice())?;
+        plan.pinned.upload(0..bytes, &plan.block, 0)
+    }
+
+    /// Submits the forward.
+    pub(crate) fn forward(&self, plan: &CudaPlan) -> Result<()> {
+        match &plan.captured {
+            Some(graph) => graph.launch().map_err(|e| self.device.fault("launching the forward", e)),
+            None => self.submit(&plan.program),
+        }
+    }
+
+    pub(crate) fn run_now(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        taps: &mut Taps,
+    ) -> Result<Vec<f32>> {
+        self.upload(plan, resident, batch)?;
+        if !taps.is_empty() {
+            self.run_tapped(plan, resident, batch, taps)?;
+        }
+        if self.options.poison {
+            plan.arena.fill(0xFF)?;
+        }
+        self.forward(plan)?;
+        let output = plan.graph.output();
+        let bytes = 4 * plan.graph.len(output, &batch.sizes);
+        let offset = plan.program.layout.offsets[output.index()].unwrap_or(0) as usize;
+        plan.output.download(&plan.arena, offset, bytes)?;
+        self.device.synchronize("running the forward")?;
+        let values = plan.output.as_slice()[..bytes].chunks_exact(4);
+        Ok(values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect())
+    }
+
+    /// Runs the launches once more in memory where no tensor replaces another, and copies the tapped ones out.
+    fn run_tapped(
+        &self,
+        plan: &CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        taps: &mut Taps,
+    ) -> Result<()> {
+        let layout = plan::layout(&plan.graph, &plan.bucket, true);
+        let arena = DeviceMemory::new(&self.device, layout.bytes as usize)?;
+        if self.options.poison {
+            arena.fill(0xFF)?;
+        }
+        let builder = self.builder(&plan.graph, resident, &plan.inputs, &plan.block, plan.bucket, true);
+        let program = Builder { arena: arena.address(), ..builder }.build()?;
+        self.submit(&program)?;
+        self.device.synchronize("running the tapped forward")?;
+        for id in taps.wanted().to_vec() {
+            let offset = program.layout.offsets[id.index()].unwrap_or(0) as usize;
+            taps.put(id, widened(&plan.graph, &plan.bucket, &batch.sizes, id, &arena, offset)?);
+        }
+        Ok(())
+    }
+}
+
+/// The real rows of a tensor as f32.
+fn widened(
+    graph: &Graph,
+    bucket: &Sizes,
+    sizes: &Sizes,
+    id: TensorId,
+    arena: &DeviceMemory,
+    offset: usize,
+) -> Result<Vec<f32>> {
+    let tensor = graph.tensor(id);
+    let elements = graph.len(id, sizes);
+    match tensor.dtype {
+        DType::F32 => arena.read(offset, elements),
+        DType::I32 => Ok(arena.read::<i32>(offset, elements)?.into_iter().map(|v| v as f32).collect()),
+        DType::F8E4M3 => {
+            let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
+            let capacity = tiles::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
+            let width = elements.checked_div(rows).unwrap_or(0);
+            let bytes: Vec<u8> = arena.read(offset, tiles::k_blocks(width, 1) * capacity * tiles::K_BLOCK)?;
+            Ok((0..rows)
+                .flat_map(|r| (0..width).map(move |k| tiles::code_offset(r, k, capacity)))
+                .map(|at| e4m3::decode(bytes[at]))
+                .collect())
+        }
+    }
+}
+
+impl Backend for CudaBackend {
+    type Resident = CudaResident;
+    type Plan = CudaPlan;
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
+        let arena = arena_bytes(graph, &self.arena_bucket());
+        let own = arena_bytes(graph, bucket);
+        let inputs = InputLayout::new(graph, weights, bucket)?.bytes;
+        Ok(MemoryBudget {
+            device_weights: CudaResident::bytes(graph, weights)? as u64,
+            host_tables: CudaResident::host_bytes(graph, weights)?,
+            activations: (arena + if own > arena { own } else { 0 } + inputs) as u64,
+        })
+    }
+
+    fn load(
+        &self,
+        graph: &Graph,
+        weights: &Weights,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<CudaResident> {
+        let arena = arena_bytes(graph, &self.arena_bucket());
+        CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
+    }
+
+    fn plan(&self, graph: &Graph, resident: &CudaResident, bucket: &Sizes) -> Result<CudaPlan> {
+        let inputs = InputLayout::new(graph, &resident.checkpoint, bucket)?;
+        let block = DeviceMemory::new(&self.device, inputs.bytes)?;
+        block.fill(0)?;
+        let pinned = PinnedMemory::new(&self.device, inputs.bytes)?;
+        let output = PinnedMemory::new(&self.device, 4 * graph.len(graph.output(), bucket))?;
+        let needed = arena_bytes(graph, bucket);
+        let arena = if needed <= resident.arena.bytes() {
+            Arc::clone(&resident.arena)
+        } else {
+            Arc::new(DeviceMemory::new(&self.device, needed)?)
+        };
+        let builder = self.builder(graph, resident, &inputs, &block, *bucket, false);
+        let program = Builder { arena: arena.address(), ..builder }.build()?;
+        let captured = if bucket.tokens <= self.options.captured_tokens {
+            Some(self.capture(|| self.submit(&program))?)
+        } else {
+            None
+        };
+        Ok(CudaPlan {
+            captured,
+            program,
+            graph: graph.clone(),
+            bucket: *bucket,
+            inputs,
+            block,
+            pinned,
+            output,
+            arena,
+            _weights: Arc::clone(&resident.weights),
+        })
+    }
+
+    fn bucket(&self, sizes: &Sizes) -> Sizes {
+        bucket::of(sizes)
+    }
+
+    fn run(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        taps: &mut Taps,
+    ) -> impl Future<Output = Result<Vec<f32>>> {
+        ready(self.run_now(plan, resident, batch, taps))
+    }
+}

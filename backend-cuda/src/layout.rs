@@ -1,0 +1,83 @@
+//! Where bytes of matrix operands lie on the device: the host's half of `kernels/tile.cuh`.
+
+/// Bytes of a row in one k-block.
+pub(crate) const K_BLOCK: usize = 128;
+/// Rows of a weight tile.
+pub(crate) const TILE_ROWS: usize = 64;
+/// Rows of a weight are padded to a multiple of this: the largest tile of weight rows.
+const WEIGHT_ROWS_PADDED: usize = 128;
+/// Token capacities are multiples of this: the largest tile of tokens.
+pub(crate) const TOKEN_TILE: usize = 128;
+/// Bytes after the last k-block that a tile may read when the tile height does not divide the capacity.
+const CODES_SLACK: usize = TOKEN_TILE * K_BLOCK;
+
+/// k-blocks of rows of `k` elements.
+pub(crate) fn k_blocks(k: usize, bytes_per_element: usize) -> usize {
+    (k * bytes_per_element).div_ceil(K_BLOCK)
+}
+
+/// Rows of a weight on the device; `half` is the height of one half of a gated weight, or 0.
+pub(crate) fn weight_rows(rows: usize, half: usize) -> usize {
+    // Halves interleave by whole groups of eight rows.
+    let rows = if half == 0 { rows } else { 2 * half.next_multiple_of(8) };
+    rows.next_multiple_of(WEIGHT_ROWS_PADDED)
+}
+
+/// Bytes of one plane of a weight.
+pub(crate) fn weight_bytes(rows: usize, half: usize, k_blocks: usize) -> usize {
+    weight_rows(rows, half) * k_blocks * K_BLOCK
+}
+
+/// Place of a weight's row: halves of a gated weight interleave by eight rows.
+pub(crate) fn place_of(row: usize, half: usize) -> usize {
+    if half == 0 {
+        return row;
+    }
+    let (up, r) = if row >= half { (1, row - half) } else { (0, row) };
+    r / 8 * 16 + up * 8 + r % 8
+}
+
+/// Rows that a codes tensor has room for.
+pub(crate) fn token_capacity(rows: usize) -> usize {
+    rows.next_multiple_of(TOKEN_TILE)
+}
+
+/// Bytes of a codes tensor of `rows` × `width` codes.
+pub(crate) fn codes_bytes(rows: usize, width: usize) -> usize {
+    k_blocks(width, 1) * token_capacity(rows) * K_BLOCK + CODES_SLACK
+}
+
+/// Offset of code `k` of a row in a codes tensor.
+pub(crate) fn code_offset(row: usize, k: usize, capacity: usize) -> usize {
+    let chunk = (k % K_BLOCK / 16) ^ (row & 7);
+    (k / K_BLOCK * capacity + row) * K_BLOCK + chunk * 16 + k % 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn codes_have_places_of_their_own() {
+        for (rows, width) in [(1, 16), (7, 320), (130, 128), (129, 33)] {
+            let capacity = token_capacity(rows);
+            let places: HashSet<_> =
+                (0..rows).flat_map(|r| (0..width).map(move |k| code_offset(r, k, capacity))).collect();
+            assert_eq!(places.len(), rows * width);
+            assert!(places.iter().all(|&at| at + CODES_SLACK < codes_bytes(rows, width)));
+        }
+    }
+
+    #[test]
+    fn gated_rows_alternate_by_eight() {
+        assert_eq!((0..10).map(|r| place_of(r, 12)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7, 16, 17]);
+        assert_eq!([12, 19, 20].map(|r| place_of(r, 12)), [8, 15, 24]);
+        for half in [1, 5, 8, 37, 320] {
+            let places: HashSet<_> = (0..2 * half).map(|r| place_of(r, half)).collect();
+            assert_eq!(places.len(), 2 * half);
+            assert!(places.iter().all(|&p| p < weight_rows(2 * half, half)));
+        }
+        assert_eq!(place_of(77, 0), 77);
+    }
+}

@@ -1,0 +1,581 @@
+//! A graph made ready for a bucket: every step as a launch over fixed addresses.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use dikast_core::checkpoint::StoredType;
+use dikast_core::graph::{
+    Activation, ArenaLayout, Columns, DType, Dim, Graph, LstmDirection, Pool, Sizes, Step, TensorId, WeightId,
+};
+use dikast_core::{Error, Result};
+
+use crate::args::{self, Address};
+use crate::compile::Kernels;
+use crate::device::{Device, Target};
+use crate::forms::{self, Form};
+use crate::gemm;
+use crate::inputs::InputLayout;
+use crate::launch::{Grid, Launch};
+use crate::layout;
+use crate::resident::CudaResident;
+
+/// Threads of the kernels that take one row a block.
+const ROW_THREADS: usize = 256;
+/// Widest row of those kernels.
+const WIDEST_ROW: usize = 8192;
+/// Tensors lie at multiples of this.
+const ALIGN: u64 = 1024;
+
+/// Where the activations lie for a bucket.
+pub(crate) fn layout(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
+    let bytes = |id: TensorId| {
+        let tensor = graph.tensor(id);
+        let elements = graph.len(id, bucket);
+        match tensor.dtype {
+            // The uploaded block holds the inputs.
+            DType::I32 => 0,
+            DType::F32 => 4 * elements as u64,
+            DType::F8E4M3 => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
+                layout::codes_bytes(rows, elements.checked_div(rows).unwrap_or(0)) as u64
+            }
+        }
+    };
+    graph.arena(bytes, ALIGN, keep_all)
+}
+
+/// The launches of a graph in a bucket, with the step each belongs to.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) launches: Vec<(usize, Launch)>,
+    pub(crate) layout: ArenaLayout,
+}
+
+/// What a program is built from.
+pub(crate) struct Builder<'a> {
+    pub(crate) device: &'a Arc<Device>,
+    pub(crate) kernels: &'a Kernels,
+    pub(crate) graph: &'a Graph,
+    pub(crate) resident: &'a CudaResident,
+    pub(crate) bucket: Sizes,
+    pub(crate) inputs: &'a InputLayout,
+    /// Address of the uploaded block.
+    pub(crate) block: Address,
+    /// Address of the activations.
+    pub(crate) arena: Address,
+    pub(crate) layout: ArenaLayout,
+    /// The kernels for any chip even on Hopper.
+    pub(crate) portable: bool,
+}
+
+impl Builder<'_> {
+    pub(crate) fn build(self) -> Result<Program> {
+        let mut launches = Vec::new();
+        for (index, step) in self.graph.steps().iter().enumerate() {
+            if let Some(launch) = self.step(step)? {
+                let [x, y] = launch.grid.blocks;
+                // A tensor without rows in this bucket needs no work.
+                if x > 0 && y > 0 {
+                    if y > 65_535 {
+                        return Err(self
+                            .device
+                            .lacks(format!("a batch of this size in step {}", step.name())));
+                    }
+                    launches.push((index, launch));
+                }
+            }
+        }
+        Ok(Program { launches, layout: self.layout })
+    }
+
+    fn step(&self, step: &Step) -> Result<Option<Launch>> {
+        let launch = match *step {
+            Step::Embed { table: _, segments, out, .. } => self.embed(segments, out)?,
+            Step::RmsNorm { x, weight, eps, out } => {
+                let arguments = args::RmsNorm {
+                    x: self.tensor(x)?,
+                    weight: self.vector(weight)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(x)?,
+                    width: self.row_width(x)?,
+                    eps,
+                };
+                self.by_row("rms_norm", "rms_norm_rows", x, &arguments)?
+            }
+            Step::RmsNormQuantize { x, weight, eps, codes, scales } => {
+                let arguments = args::RmsNormQuantize {
+                    x: self.tensor(x)?,
+                    weight: self.vector(weight)?,
+                    codes: self.tensor(codes)?,
+                    scales: self.tensor(scales)?,
+                    rows: self.rows(x)?,
+                    width: self.row_width(x)?,
+                    capacity: self.codes_capacity(codes),
+                    eps,
+                    pad: 0,
+                };
+                let entry = by_quads(
+                    self.cols(x),
+                    ["rms_norm_quantize_2", "rms_norm_quantize_5", "rms_norm_quantize_8"],
+                );
+                self.by_row("rms_norm_quantize", entry, x, &arguments)?
+            }
+            Step::Quantize { x, codes, scales } => {
+                let arguments = args::Quantize {
+                    x: self.tensor(x)?,
+                    codes: self.tensor(codes)?,
+                    scales: self.tensor(scales)?,
+                    rows: self.rows(x)?,
+                    width: self.row_width(x)?,
+                    capacity: self.codes_capacity(codes),
+                };
+                let entry = by_quads(self.cols(x), ["quantize_2", "quantize_5", "quantize_8"]);
+                self.by_row("quantize", entry, x, &arguments)?
+            }
+            Step::LayerNorm { x, weight, bias, eps, out } => {
+                let arguments = args::LayerNorm {
+                    x: self.tensor(x)?,
+                    weight: self.vector(weight)?,
+                    bias: self.vector(bias)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(x)?,
+                    width: self.row_width(x)?,
+                    eps,
+                };
+                self.by_row("layer_norm", "layer_norm", x, &arguments)?
+            }
+            Step::L2Normalize { x, eps, out } => {
+                let arguments = args::L2Normalize {
+                    x: self.tensor(x)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(x)?,
+                    width: self.row_width(x)?,
+                    eps,
+                };
+                self.by_row("l2_normalize", "l2_normalize", x, &arguments)?
+            }
+            Step::Linear { x, weight, bias, activation, residual, out } => {
+                self.linear((x, weight), bias, activation, residual, out, false)?
+            }
+            Step::LinearGated { x, weight, activation, out } => {
+                self.linear((x, weight), None, Some(activation), None, out, true)?
+            }
+            Step::QuantLinear { codes, scales, weight, weight_scales, residual, out } => {
+                self.quant_linear((codes, scales), (weight, weight_scales), residual, out, None)?
+            }
+            Step::QuantLinearGated { codes, scales, weight, weight_scales, activation, out } => {
+                self.quant_linear((codes, scales), (weight, weight_scales), None, out, Some(activation))?
+            }
+            Step::Attention { .. } => self.attention(step)?,
+            Step::SelectRows { x, rows, out } => {
+                let arguments = args::SelectRows {
+                    x: self.tensor(x)?,
+                    index: self.tensor(rows)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    width: self.cols(out) as i32,
+                    pad: 0,
+                };
+                self.by_row("select_rows", "select_rows", out, &arguments)?
+            }
+            Step::Concat { left, left_rows, right, out } => {
+                let arguments = args::Concat {
+                    left: self.tensor(left)?,
+                    index: left_rows.map_or(Ok(0), |rows| self.tensor(rows))?,
+                    right: self.tensor(right)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    left_width: self.cols(left) as i32,
+                    right_width: self.cols(right) as i32,
+                };
+                self.by_row("select_rows", "concat", out, &arguments)?
+            }
+            Step::PoolSpans { x, spans, out } => {
+                let arguments = args::PoolSpans {
+                    x: self.tensor(x)?,
+                    spans: self.tensor(spans)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    width: self.cols(out) as i32,
+                    pad: 0,
+                };
+                self.by_column("pool_spans", out, &arguments)?
+            }
+            Step::PoolText { x, spans, pool, out } => {
+                let arguments = args::PoolText {
+                    x: self.tensor(x)?,
+                    spans: self.tensor(spans)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    width: self.cols(out) as i32,
+                    pool: pool_number(pool),
+                };
+                self.by_column("pool_text", out, &arguments)?
+            }
+            Step::BiLstm { x, offsets, lengths, forward, backward, out } => {
+                let hidden = self.cols(out) / 2;
+                let arguments = args::BiLstm {
+                    x: self.tensor(x)?,
+                    offsets: self.tensor(offsets)?,
+                    lengths: self.tensor(lengths)?,
+                    forward: self.direction(forward)?,
+                    backward: self.direction(backward)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(lengths)?,
+                    width: self.cols(x) as i32,
+                    hidden: hidden as i32,
+                };
+                let shared = 3 * 4 * hidden;
+                let grid = Grid::new(2, self.capacity(lengths), ROW_THREADS).shared(shared);
+                self.launch("bi_lstm", "bi_lstm", grid, &arguments)?
+            }
+            Step::PairProduct { text, classes, owner, out } => {
+                let arguments = args::PairProduct {
+                    text: self.tensor(text)?,
+                    classes: self.tensor(classes)?,
+                    owner: self.tensor(owner)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    half: (self.cols(classes) / 2) as i32,
+                    pad: 0,
+                };
+                self.by_row("score", "pair_product", out, &arguments)?
+            }
+            Step::HopfieldMix { query, key, value, classes, offsets, beta, out } => {
+                let arguments = args::HopfieldMix {
+                    query: self.tensor(query)?,
+                    key: self.tensor(key)?,
+                    value: self.tensor(value)?,
+                    classes: self.tensor(classes)?,
+                    offsets: self.tensor(offsets)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(key)?,
+                    width: self.cols(classes) as i32,
+                    beta,
+                };
+                self.by_row("score", "hopfield_mix", key, &arguments)?
+            }
+            Step::Dot { text, classes, owner, out } => {
+                let arguments = args::Dot {
+                    text: self.tensor(text)?,
+                    classes: self.tensor(classes)?,
+                    owner: self.tensor(owner)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    width: self.cols(classes) as i32,
+                    pad: 0,
+                };
+                self.by_row("score", "dot_rows", out, &arguments)?
+            }
+            Step::Scale { x, by, out } => {
+                let arguments = args::Scale {
+                    x: self.tensor(x)?,
+                    by: self.vector(by)?,
+                    out: self.tensor(out)?,
+                    rows: self.rows(out)?,
+                    width: self.cols(out) as i32,
+                    pad: 0,
+                };
+                let elements = self.capacity(out) * self.cols(out);
+                self.launch(
+                    "score",
+                    "scale",
+                    Grid::new(elements.div_ceil(ROW_THREADS), 1, ROW_THREADS),
+                    &arguments,
+                )?
+            }
+        };
+        Ok(Some(launch))
+    }
+
+    fn embed(&self, segments: Option<(TensorId, WeightId)>, out: TensorId) -> Result<Launch> {
+        let (offset, stored) =
+            self.inputs.table().ok_or_else(|| Error::Internal("the graph has no table".to_owned()))?;
+        let (segment_ids, table) = match segments {
+            Some((ids, table)) => (self.tensor(ids)?, self.vector(table)?),
+            None => (0, 0),
+        };
+        let arguments = args::Embed {
+            rows_in_order: self.block + offset as u64,
+            segment_ids,
+            segments: table,
+            out: self.tensor(out)?,
+            rows: self.rows(out)?,
+            width: self.cols(out) as i32,
+            stored: match stored {
+                StoredType::F32 => 0,
+                StoredType::F16 => 1,
+                StoredType::BF16 => 2,
+                other => return Err(self.device.lacks(format!("an embedding table in {other:?}"))),
+            },
+        };
+        self.by_row("embed", "embed", out, &arguments)
+    }
+
+    fn linear(
+        &self,
+        (x, weight): (TensorId, WeightId),
+        bias: Option<WeightId>,
+        activation: Option<Activation>,
+        residual: Option<TensorId>,
+        out: TensorId,
+        gated: bool,
+    ) -> Result<Launch> {
+        let (k, columns) = (self.cols(x), self.cols(out));
+        if k % 4 != 0 {
+            return Err(self
+                .device
+                .lacks(format!("products over a depth of {k} (a multiple of 4 is needed)")));
+        }
+        let half = if gated { columns } else { 0 };
+        let (head, tail) = self.resident.address((weight, Form::Real { half }))?;
+        let rows = layout::weight_rows(if gated { 2 * columns } else { columns }, half);
+        let arguments = args::Linear {
+            x: self.tensor(x)?,
+            weight: head,
+            weight_tail: tail,
+            bias: bias.map_or(Ok(0), |b| self.vector(b))?,
+            residual: residual.map_or(Ok(0), |r| self.tensor(r))?,
+            out: self.tensor(out)?,
+            rows: self.rows(x)?,
+            k: k as i32,
+            k_blocks: layout::k_blocks(k, 2) as i32,
+            columns: columns as i32,
+            gated: i32::from(gated),
+            activation: activation_number(activation),
+            pad: 0,
+        };
+        // As in the kernel: four parts of k where a block may have 192 KiB of shared memory, else two.
+        let groups = if self.hopper_or_newer() { 4 } else { 2 };
+        // Blocks with the usual tile; narrow tiles where they still fill the chip but once, wide ones where it overflows.
+        let usual = rows / layout::TILE_ROWS * self.capacity(x).div_ceil(32);
+        let (few, many) = (2 * usual <= self.device.processors, usual > self.device.processors);
+        // Planes, stages, weight rows and tokens of a tile, as in the kernel.
+        let (entry, planes, stages, tile, tokens) = match (tail == 0, few, many) {
+            (true, true, _) => ("linear_1_32_32", 1, 4, 32, 32),
+            (true, _, true) => ("linear_1_64_64", 1, 2, 64, 64),
+            (true, ..) => ("linear_1_64_32", 1, 3, 64, 32),
+            (false, true, _) => ("linear_2_32_32", 2, 3, 32, 32),
+            (false, ..) => ("linear_2_64_32", 2, 2, 64, 32),
+        };
+        let shared = groups * stages * (planes * tile * layout::K_BLOCK + tokens * 256);
+        let grid = Grid::new(rows / tile, self.capacity(x).div_ceil(tokens), groups * 128);
+        self.launch("linear", entry, grid.shared(shared), &arguments)
+    }
+
+    fn hopper_or_newer(&self) -> bool {
+        match self.device.target {
+            Target::Hopper => true,
+            // 12.x has less shared memory than 9.0, but its kernels come as PTX for 8.9, with two parts.
+            Target::Portable(_) => false,
+        }
+    }
+
+    fn quant_linear(
+        &self,
+        (codes, scales): (TensorId, TensorId),
+        (weight, weight_scales): (WeightId, WeightId),
+        residual: Option<TensorId>,
+        out: TensorId,
+        gate: Option<Activation>,
+    ) -> Result<Launch> {
+        let columns = self.cols(out);
+        let half = if gate.is_some() { columns } else { 0 };
+        let weight_rows = layout::weight_rows(if gate.is_some() { 2 * columns } else { columns }, half);
+        let k_blocks = layout::k_blocks(self.cols(codes), 1);
+        let shape = gemm::Shape { weight_rows, k_blocks, tokens: self.capacity(codes) };
+        if let Target::Portable(capability) = self.device.target
+            && capability < 89
+        {
+            return Err(self.device.lacks("FP8 products (compute capability 8.9 or newer)"));
+        }
+        let chip = gemm::Chip {
+            target: self.device.target,
+            processors: self.device.processors,
+            shared: self.device.shared,
+        };
+        // Hopper's kernel has the one activation that mT5 gates with compiled in.
+        let portable = self.portable || !matches!(gate, None | Some(Activation::GeluTanh));
+        let choice = if portable { gemm::portable(shape) } else { gemm::choose(chip, shape) };
+        let arguments = args::Fp8Gemm {
+            codes: self.tensor(codes)?,
+            scales: self.tensor(scales)?,
+            weight: self.resident.address((weight, Form::Codes { half }))?.0,
+            weight_scales: self.resident.address((weight_scales, Form::RowScales { half }))?.0,
+            residual: residual.map_or(Ok(0), |r| self.tensor(r))?,
+            out: self.tensor(out)?,
+            rows: self.rows(codes)?,
+            capacity: self.codes_capacity(codes),
+            k_blocks: k_blocks as i32,
+            columns: columns as i32,
+            gated: i32::from(gate.is_some()),
+            activation: activation_number(gate),
+            row_tiles: choice.row_tiles as i32,
+            cluster_tokens: choice.cluster_tokens as i32,
+            stages: choice.stages as i32,
+        };
+        self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
+    }
+
+    fn attention(&self, step: &Step) -> Result<Launch> {
+        let Step::Attention { q, k, v, q_offsets, kv_offsets, kv_lengths, heads, head_dim, scale, bias, out } =
+            *step
+        else {
+            return Err(Error::Internal("not an attention step".to_owned()));
+        };
+        let list = self
+            .inputs
+            .list(q_offsets, kv_offsets, kv_lengths)
+            .ok_or_else(|| Error::Internal("attention without a tile list".to_owned()))?;
+        let (table, reach) = match bias {
+            Some(b) => (self.resident.address((b.table, forms::distances(&b)))?.0, b.max_distance),
+            None => (0, 0),
+        };
+        let columns = |c: Columns| -> Result<Address> { Ok(self.tensor(c.tensor)? + 4 * c.start as u64) };
+        let arguments = args::Attention {
+            q: columns(q)?,
+            k: columns(k)?,
+            v: columns(v)?,
+            out: self.tensor(out)?,
+            bias: table,
+            tiles: self.block + list.tiles as u64,
+            tile_count: self.block + list.count as u64,
+            q_pitch: self.cols(q.tensor) as i32,
+            k_pitch: self.cols(k.tensor) as i32,
+            v_pitch: self.cols(v.tensor) as i32,
+            out_pitch: self.cols(out) as i32,
+            head_dim: head_dim as i32,
+            reach: reach as i32,
+            scale,
+            pad: 0,
+        };
+        let (width, entry) =
+            [(16, "attention_16"), (32, "attention_32"), (64, "attention_64"), (128, "attention_128")]
+                .into_iter()
+                .find(|(width, _)| *width >= head_dim)
+                .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
+        // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.
+        let (planes, raw) = if width <= 64 { (6, 2 * 64 * width * 4) } else { (4, 0) };
+        let shared = planes * 64 * (width + 8) * 2 + raw + 4 * (2 * reach + 1);
+        let apart = [head_dim, self.cols(out)]
+            .into_iter()
+            .chain([q, k, v].into_iter().flat_map(|c| [c.start, self.cols(c.tensor)]));
+        if apart.into_iter().any(|n| n % 4 != 0) {
+            return Err(self.device.lacks("attention with widths that are no multiple of 4"));
+        }
+        let grid = Grid::new(heads, list.capacity, 256).shared(shared);
+        self.launch("attention", entry, grid, &arguments)
+    }
+
+    fn direction(&self, d: LstmDirection) -> Result<args::LstmDirection> {
+        Ok(args::LstmDirection {
+            input: self.vector(d.input)?,
+            hidden: self.vector(d.hidden)?,
+            bias: self.resident.address((d.input_bias, Form::SumWith(d.hidden_bias)))?.0,
+        })
+    }
+
+    fn by_row<T: Pod>(
+        &self,
+        kernel: &'static str,
+        entry: &'static str,
+        rows: TensorId,
+        arguments: &T,
+    ) -> Result<Launch> {
+        self.launch(kernel, entry, Grid::new(self.capacity(rows), 1, ROW_THREADS), arguments)
+    }
+
+    fn by_column<T: Pod>(&self, entry: &'static str, out: TensorId, arguments: &T) -> Result<Launch> {
+        let grid = Grid::new(self.cols(out).div_ceil(ROW_THREADS), self.capacity(out), ROW_THREADS);
+        self.launch("pool", entry, grid, arguments)
+    }
+
+    fn launch<T: Pod>(
+        &self,
+        kernel: &'static str,
+        entry: &'static str,
+        grid: Grid,
+        arguments: &T,
+    ) -> Result<Launch> {
+        if grid.shared > self.device.shared {
+            return Err(self.device.lacks(format!("{} bytes of shared memory for {entry}", grid.shared)));
+        }
+        Ok(Launch::new(entry, self.kernels.function(kernel, entry, grid.shared)?, grid, arguments))
+    }
+
+    fn tensor(&self, id: TensorId) -> Result<Address> {
+        if let Some(offset) = self.inputs.offset(id) {
+            return Ok(self.block + offset as u64);
+        }
+        let offset = self.layout.offsets.get(id.index()).copied().flatten();
+        offset
+            .map(|o| self.arena + o)
+            .ok_or_else(|| Error::Internal(format!("tensor {} has no place", self.graph.tensor(id).name)))
+    }
+
+    /// Address of the number of rows that a tensor has in the batch.
+    fn rows(&self, id: TensorId) -> Result<Address> {
+        match self.graph.tensor(id).shape.first() {
+            Some(Dim::Sym(symbol)) => Ok(self.block + InputLayout::size_offset(*symbol) as u64),
+            _ => Err(Error::Internal(format!("tensor {} has no symbolic rows", self.graph.tensor(id).name))),
+        }
+    }
+
+    fn vector(&self, weight: WeightId) -> Result<Address> {
+        Ok(self.resident.address((weight, Form::Vector))?.0)
+    }
+
+    fn capacity(&self, id: TensorId) -> usize {
+        self.graph.tensor(id).shape.first().map_or(0, |d| d.bind(&self.bucket))
+    }
+
+    fn codes_capacity(&self, id: TensorId) -> i32 {
+        layout::token_capacity(self.capacity(id)) as i32
+    }
+
+    fn cols(&self, id: TensorId) -> usize {
+        self.graph.tensor(id).shape.iter().skip(1).map(|d| d.bind(&self.bucket)).product()
+    }
+
+    /// Width of a row that one block holds in registers.
+    fn row_width(&self, id: TensorId) -> Result<i32> {
+        let width = self.cols(id);
+        if width.is_multiple_of(4) && width <= WIDEST_ROW {
+            return Ok(width as i32);
+        }
+        Err(self
+            .device
+            .lacks(format!("rows {width} wide (a multiple of 4, at most {WIDEST_ROW}, is needed)")))
+    }
+}
+
+/// The instance of a row kernel with the fewest registers that hold a row: quadruples for 256 threads.
+fn by_quads(width: usize, entries: [&'static str; 3]) -> &'static str {
+    match width {
+        0..=2048 => entries[0],
+        2049..=5120 => entries[1],
+        _ => entries[2],
+    }
+}
+
+fn activation_number(activation: Option<Activation>) -> i32 {
+    match activation {
+        None => 0,
+        Some(Activation::GeluErf) => 1,
+        Some(Activation::GeluTanh) => 2,
+        Some(Activation::Relu) => 3,
+    }
+}
+
+fn pool_number(pool: Pool) -> i32 {
+    match pool {
+        Pool::First => 0,
+        Pool::Last => 1,
+        Pool::Avg => 2,
+        Pool::Sum => 3,
+        Pool::Max => 4,
+        Pool::Rms => 5,
+        Pool::AbsMax => 6,
+        Pool::AbsAvg => 7,
+    }
+}

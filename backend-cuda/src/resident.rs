@@ -1,0 +1,201 @@
+//! Weights on the device: placed in one block, uploaded through two page-locked buffers, tiled by the device.
+
+use std::sync::Arc;
+
+use dikast_core::checkpoint::{StoredType, TensorView, Weights};
+use dikast_core::graph::{Graph, Sizes, WeightId};
+use dikast_core::{Error, Result};
+
+use crate::args;
+use crate::compile::Kernels;
+use crate::device::Device;
+use crate::forms::{self, Form, Key, Place, Placement};
+use crate::launch::{Grid, Launch};
+use crate::layout;
+use crate::memory::{DeviceMemory, PinnedMemory};
+
+/// Bytes of one staging buffer.
+const STAGING: usize = 16 << 20;
+
+/// Weights on the device, and the block that the activations of captured forwards share.
+#[derive(Debug)]
+pub struct CudaResident {
+    pub(crate) weights: Arc<DeviceMemory>,
+    pub(crate) arena: Arc<DeviceMemory>,
+    placement: Placement,
+    /// The checkpoint: tables whose rows stay on the host.
+    pub(crate) checkpoint: Weights,
+}
+
+impl CudaResident {
+    /// Uploads the weights of a graph and allocates `arena` bytes.
+    pub(crate) fn load(
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        graph: &Graph,
+        weights: &Weights,
+        arena: usize,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        let placement = forms::place(graph, weights)?;
+        let needed = (placement.bytes + arena + 2 * STAGING) as u64;
+        let (free, _) =
+            device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
+        if needed > free as u64 {
+            return Err(Error::OutOfMemory { device: device.name.clone(), needed, available: free as u64 });
+        }
+        let block = DeviceMemory::new(device, placement.bytes)?;
+        // Padding of tiles and vectors is zero.
+        block.fill(0)?;
+        let mut upload = Upload::new(device, kernels, &block)?;
+        let total = placement.places.values().map(|p| p.bytes as u64).sum();
+        let mut done = 0;
+        for (&key, place) in &placement.places {
+            match key.1 {
+                Form::Codes { half } | Form::Real { half } => {
+                    upload.tiled(graph, weights, key.0, half, *place)?;
+                }
+                _ => block.write(place.offset, &forms::small(graph, weights, key)?)?,
+            }
+            done += place.bytes as u64;
+            progress(done, total);
+        }
+        drop(upload);
+        device.synchronize("uploading the weights")?;
+        let arena = DeviceMemory::new(device, arena)?;
+        Ok(Self { weights: Arc::new(block), arena: Arc::new(arena), placement, checkpoint: weights.clone() })
+    }
+
+    /// Address of a weight, and of its tail plane (0 without one).
+    pub(crate) fn address(&self, key: Key) -> Result<(u64, u64)> {
+        let place = self
+            .placement
+            .places
+            .get(&key)
+            .ok_or_else(|| Error::Internal(format!("weight {key:?} was not loaded for this graph")))?;
+        let head = self.weights.address() + place.offset as u64;
+        Ok((head, place.tail.map_or(0, |t| head + t as u64)))
+    }
+
+    /// Device memory that a graph's weights and one bucket need.
+    pub(crate) fn bytes(graph: &Graph, weights: &Weights) -> Result<usize> {
+        Ok(forms::place(graph, weights)?.bytes)
+    }
+
+    /// Host memory of the tables that stay there.
+    pub(crate) fn host_bytes(graph: &Graph, weights: &Weights) -> Result<u64> {
+        let mut bytes = 0;
+        for step in graph.steps() {
+            if let dikast_core::graph::Step::Embed { table, .. } = *step {
+                for part in forms::parts(graph, weights, table)? {
+                    bytes += part.bytes.len() as u64;
+                }
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Large weights on their way: stored rows through page-locked memory into a device buffer, tiled from there.
+struct Upload<'a> {
+    device: &'a Arc<Device>,
+    kernels: &'a Kernels,
+    block: &'a DeviceMemory,
+    pinned: [PinnedMemory; 2],
+    staged: [DeviceMemory; 2],
+    used: [Option<cudarc::driver::CudaEvent>; 2],
+    next: usize,
+}
+
+impl<'a> Upload<'a> {
+    fn new(device: &'a Arc<Device>, kernels: &'a Kernels, block: &'a DeviceMemory) -> Result<Self> {
+        Ok(Self {
+            device,
+            kernels,
+            block,
+            pinned: [PinnedMemory::new(device, STAGING)?, PinnedMemory::new(device, STAGING)?],
+            staged: [DeviceMemory::new(device, STAGING)?, DeviceMemory::new(device, STAGING)?],
+            used: [None, None],
+            next: 0,
+        })
+    }
+
+    fn tiled(
+        &mut self,
+        graph: &Graph,
+        weights: &Weights,
+        id: WeightId,
+        half: usize,
+        place: Place,
+    ) -> Result<()> {
+        let mut first = 0;
+        for part in forms::parts(graph, weights, id)? {
+            let rows = part.shape.first().copied().unwrap_or(1);
+            let width = part.row_len() * part.dtype.bytes();
+            // A grid has at most 65535 blocks along y.
+            let step = (STAGING / width.max(1)).min(32_768);
+            if step == 0 {
+                return Err(self.device.lacks(format!("rows of {width} bytes in {}", graph.weight(id).name)));
+            }
+            for from in (0..rows).step_by(step) {
+                let count = step.min(rows - from);
+                self.chunk(&part, from, count, first + from, half, place)?;
+            }
+            first += rows;
+        }
+        Ok(())
+    }
+
+    fn chunk(
+        &mut self,
+        part: &TensorView<'_>,
+        from: usize,
+        count: usize,
+        first: usize,
+        half: usize,
+        place: Place,
+    ) -> Result<()> {
+        let slot = self.next;
+        self.next ^= 1;
+        if let Some(event) = self.used[slot].take() {
+            event.synchronize().map_err(|e| self.device.fault("uploading weights", e))?;
+        }
+        let width = part.row_len() * part.dtype.bytes();
+        let bytes = count * width;
+        self.pinned[slot].as_mut_slice()[..bytes]
+            .copy_from_slice(&part.bytes[from * width..from * width + bytes]);
+        self.pinned[slot].upload(0..bytes, &self.staged[slot], 0)?;
+        let k = part.row_len();
+        let (name, k_blocks, threads, stored) = match part.dtype {
+            StoredType::F8E4M3 => ("tile_codes", layout::k_blocks(k, 1), 128, 0),
+            StoredType::F32 => ("tile_real", layout::k_blocks(k, 2), 64, 0),
+            StoredType::F16 => ("tile_real", layout::k_blocks(k, 2), 64, 1),
+            StoredType::BF16 => ("tile_real", layout::k_blocks(k, 2), 64, 2),
+            StoredType::I8 => return Err(self.device.lacks("INT8 weights")),
+        };
+        let head = self.block.address() + place.offset as u64;
+        let arguments = args::TileRows {
+            from: self.staged[slot].address(),
+            head,
+            tail: place.tail.map_or(0, |t| head + t as u64),
+            first: first as i32,
+            rows: count as i32,
+            k: k as i32,
+            k_blocks: k_blocks as i32,
+            half: half as i32,
+            stored,
+        };
+        let function = self.kernels.function("tile_rows", name, 0)?;
+        Launch::new(name, function, Grid::new(k_blocks, count, threads), &arguments)
+            .submit(self.device, false)?;
+        let event =
+            self.device.stream.record_event(None).map_err(|e| self.device.fault("uploading weights", e))?;
+        self.used[slot] = Some(event);
+        Ok(())
+    }
+}
+
+/// Bytes that the activations of a graph need in a bucket.
+pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes) -> usize {
+    crate::plan::layout(graph, bucket, false).bytes as usize
+}

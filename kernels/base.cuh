@@ -1,0 +1,39 @@
+// Words that every kernel uses: integer names, ordered launches, rounding-exact arithmetic.
+//
+// No CUDA header is included anywhere in this folder, so the run-time compiler needs no include path.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define DEVICE static __device__ __forceinline__
+
+// Programmatic dependent launch. A kernel lets its successor start at once (it takes the free slots and fetches its
+// weights) and waits itself before it touches anything an earlier kernel wrote *or still reads*. Every thread of every
+// kernel waits, so "my predecessor has finished" implies that all before it have.
+DEVICE void release_successor() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+DEVICE void wait_for_predecessor() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+DEVICE int min_of(int a, int b) { return a < b ? a : b; }
+DEVICE int max_of(int a, int b) { return a > b ? a : b; }
+DEVICE int lane_id() { return threadIdx.x & 31; }
+DEVICE int warp_id() { return threadIdx.x >> 5; }
+
+DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+
+DEVICE float4 load4(const float *p) { return *reinterpret_cast<const float4 *>(p); }
+DEVICE void store4(float *p, float4 v) { *reinterpret_cast<float4 *>(p) = v; }
+
+// x·y and x+y rounded once each: never contracted into a fused multiply-add.
+DEVICE float mul(float x, float y) { return __fmul_rn(x, y); }
+DEVICE float add(float x, float y) { return __fadd_rn(x, y); }

@@ -1,0 +1,34 @@
+// RmsNormQuantize: RMS norm, per-row absolute maximum and E4M3 codes in one pass over the row.
+//
+//   grid   rows of the bucket, 256 threads; width a multiple of 4, at most 1024 * QUADS
+//   exact  codes and scale in the normed row; the mean square's sum has its own fixed order
+#include "row.cuh"
+
+struct RmsNormQuantize {
+    const float *x, *weight;
+    u8 *codes;
+    float *scales;
+    const int *rows;
+    int width, capacity;
+    float eps;
+};
+
+template <int QUADS>
+DEVICE void rms_norm_quantize(const RmsNormQuantize &p) {
+    release_successor();
+    const Row<QUADS> weight = load_row<QUADS>(p.weight, p.width); // no kernel writes it: before the wait
+    wait_for_predecessor();
+    int index = blockIdx.x;
+    if (index >= *p.rows) return;
+    Row<QUADS> row = load_row<QUADS>(p.x + (u64)index * p.width, p.width);
+    rms_norm(row, weight, p.width, p.eps);
+    quantize_row(row, p.codes, p.scales, index, p.width, p.capacity);
+}
+
+#define INSTANCE(QUADS)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(ROW_THREADS) rms_norm_quantize_##QUADS(const RmsNormQuantize p) { \
+        rms_norm_quantize<QUADS>(p);                                                                             \
+    }
+INSTANCE(2)
+INSTANCE(5)
+INSTANCE(8)
