@@ -12,7 +12,7 @@ const LABELS: usize = 8;
 pub(crate) fn bucket(sizes: &Sizes) -> Sizes {
     Sizes {
         tokens: step(sizes.tokens, ROWS),
-        sequences: sizes.sequences.max(1).next_power_of_two(),
+        sequences: power_of_two(sizes.sequences.max(1)),
         labels: step(sizes.labels, LABELS),
         text_tokens: if sizes.text_tokens == 0 { 0 } else { step(sizes.text_tokens, ROWS) },
     }
@@ -22,9 +22,14 @@ fn step(n: usize, smallest: usize) -> usize {
     if n <= smallest {
         return smallest;
     }
-    let above = n.next_power_of_two();
+    let above = power_of_two(n);
     let between = above / 4 * 3;
     if n <= between { between } else { above }
+}
+
+/// The next power of two; the largest number where that does not fit, which no device has the memory for.
+fn power_of_two(n: usize) -> usize {
+    n.checked_next_power_of_two().unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -40,5 +45,8 @@ mod tests {
             assert_eq!(bucket(&b), b);
             assert!(n <= ROWS || b.tokens * 2 <= n * 3, "{n} → {}", b.tokens);
         }
+        let most = usize::MAX;
+        let huge = Sizes { tokens: most, sequences: most, labels: most / 2 + 2, text_tokens: most };
+        assert!(huge.fits(&bucket(&huge)));
     }
 }

@@ -46,7 +46,7 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// Bytes on the device.
     pub fn device(&self) -> u64 {
-        self.device_weights + self.activations
+        self.device_weights.saturating_add(self.activations)
     }
 }
 

@@ -385,7 +385,7 @@ fn directories() {
     std::fs::write(dir.path().join("model.safetensors"), b"").expect("written");
     std::fs::create_dir(dir.path().join("directory.json")).expect("made");
     let files = ModelFiles::open(dir.path()).expect("readable");
-    let names = ["SHA256SUMS", "config.json", "model.safetensors", "spiece.model", "tokenizer.json"];
+    let names = ["SHA256SUMS", "config.json", "model.safetensors", "tokenizer.json"];
     assert_eq!(files.names().collect::<Vec<_>>(), names);
     assert_eq!(files.get("config.json").expect("there").bytes(), b"config.json");
     refused(
@@ -401,10 +401,27 @@ fn directories() {
         let files = ModelFiles::open(dir.path()).expect("readable");
         let blob = files.get("model.safetensors").expect("a link to a file is a file");
         assert!(matches!(blob, Blob::Mapped(_)));
-        std::os::unix::fs::symlink("nowhere", dir.path().join("broken.json")).expect("linked");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("foreign.json")).expect("linked");
+        ModelFiles::open(dir.path()).expect("no file of the model");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("provenance.json")).expect("linked");
         let error = ModelFiles::open(dir.path()).expect_err("broken link").to_string();
-        assert!(error.contains("broken.json: "), "{error}");
+        assert!(error.contains("provenance.json: "), "{error}");
+        std::fs::remove_file(dir.path().join("provenance.json")).expect("removed");
     }
+
+    let large = |name: &str, bytes: u64| {
+        let file = std::fs::File::create(dir.path().join(name)).expect("made");
+        file.set_len(bytes).expect("a file of holes");
+    };
+    large("foreign2.json", 300 << 20);
+    ModelFiles::open(dir.path()).expect("no file of the model");
+    large("config.json", (16 << 20) + 1);
+    let error = ModelFiles::open(dir.path()).expect_err("too large");
+    assert!(matches!(error, Error::TooLarge { limit: 0x100_0000, actual: 0x100_0001, .. }), "{error}");
+    large("config.json", 2);
+    std::fs::remove_file(dir.path().join("SHA256SUMS")).expect("removed");
+    std::fs::create_dir(dir.path().join("SHA256SUMS")).expect("made");
+    refused(ModelFiles::open(dir.path()), &["SHA256SUMS: not a file"]);
 }
 
 #[test]

@@ -11,6 +11,10 @@ use crate::{Error, Result};
 /// Each window of text is scored over all labels; of several windows a label keeps its best score, and competing
 /// labels are divided by the sum of their best scores. The token counts and the cut labels of the receipt are filled
 /// here.
+///
+/// # Errors
+/// [`Error::Checkpoint`] naming the model for a logit that is not finite, [`Error::Internal`] for logits that do not
+/// belong to the sequences.
 pub fn assemble(
     request: &ClassifyRequest,
     prepared: &Prepared,
@@ -18,6 +22,13 @@ pub fn assemble(
     mut receipt: Receipt,
 ) -> Result<Classification> {
     let windows = join_groups(request.labels.len(), prepared, logits)?;
+    if let Some((i, logit)) = windows.iter().find_map(|w| w.iter().enumerate().find(|(_, l)| !l.is_finite()))
+    {
+        // Every stored value was checked to be finite, so it is their products that overflow.
+        let message =
+            format!("the logit of labels[{i}] is {logit}; the model's values overflow on this input");
+        return Err(Error::checkpoint(format!("model {}", receipt.model), message));
+    }
     let mut best = vec![0.0_f32; request.labels.len()];
     for window in &windows {
         let scores = match request.mode {
@@ -56,7 +67,7 @@ pub fn assemble(
     })
 }
 
-/// One row of logits over all labels for each window, checked to be complete and finite.
+/// One row of logits over all labels for each window, checked to be complete.
 fn join_groups(labels: usize, prepared: &Prepared, logits: &[Vec<f32>]) -> Result<Vec<Vec<f32>>> {
     let fault = |message: String| Err(Error::Internal(message));
     let groups = &prepared.groups;
@@ -75,9 +86,6 @@ fn join_groups(labels: usize, prepared: &Prepared, logits: &[Vec<f32>]) -> Resul
                 return fault(format!("{} logits for {} labels", row.len(), group.len()));
             };
             window.extend_from_slice(row);
-        }
-        if let Some(i) = window.iter().position(|logit| !logit.is_finite()) {
-            return fault(format!("the logit of labels[{i}] is {}", window[i]));
         }
         windows.push(window);
     }

@@ -104,17 +104,23 @@ mod directory {
     use crate::checkpoint::{Mapped, sums};
     use crate::{Error, Result};
 
-    /// Largest file that is read into memory; weights are mapped and have no such limit.
-    const MAX_TEXT_BYTES: u64 = 256 << 20;
+    /// The files of a model that are read into memory, and the largest size of each; weights are mapped and have none.
+    const READ: [(&str, u64); 7] = [
+        ("config.json", 16 << 20),
+        ("model.safetensors.index.json", 16 << 20),
+        ("provenance.json", 16 << 20),
+        ("special_tokens_map.json", 16 << 20),
+        ("tokenizer.json", 64 << 20),
+        ("tokenizer_config.json", 16 << 20),
+        (sums::FILE, 4 << 20),
+    ];
 
-    /// Whether a model may need a file of this name.
-    fn wanted(name: &str) -> bool {
-        let end = |e: &str| name.ends_with(e);
-        name == sums::FILE
-            || end(".json")
-            || end(".safetensors")
-            || name.starts_with("tokenizer")
-            || end(".model")
+    /// What to do with a file of this name: nothing, map it (`None`), or read it up to a size.
+    fn wanted(name: &str) -> Option<Option<u64>> {
+        if name.ends_with(".safetensors") {
+            return Some(None);
+        }
+        READ.iter().find(|(read, _)| *read == name).map(|(_, most)| Some(*most))
     }
 
     fn io(path: &Path, error: &std::io::Error) -> Error {
@@ -122,14 +128,16 @@ mod directory {
     }
 
     impl ModelFiles {
-        /// Opens a model's directory: `*.json`, `*.safetensors` (memory-mapped), tokenizer files and `SHA256SUMS`;
-        /// everything else, and everything that is not a regular file or a link to one, is left alone.
+        /// Opens a model's directory: `*.safetensors` (memory-mapped), their index, `config.json`, the tokenizer's
+        /// files, `provenance.json` and `SHA256SUMS`; everything else is left alone, as is everything that is not a
+        /// regular file or a link to one, except `SHA256SUMS`, which is then refused.
         ///
         /// The files must not be modified while the model is in use (see [`Mapped`]).
         ///
         /// # Errors
         /// [`Error::Io`] with the path when the directory or one of these files cannot be read;
-        /// [`Error::TooLarge`] for a text file of more than 256 MiB.
+        /// [`Error::TooLarge`] for one that is larger than any real one; [`Error::Checkpoint`] for a `SHA256SUMS` that
+        /// is no file.
         pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
             let dir = dir.as_ref();
             let mut files = Vec::new();
@@ -137,11 +145,13 @@ mod directory {
                 let entry = entry.map_err(|e| io(dir, &e))?;
                 // A name that is not UTF-8 is none of the names above.
                 let Ok(name) = entry.file_name().into_string() else { continue };
-                if wanted(&name) {
-                    let path = entry.path();
-                    if let Some(blob) = read(&path, &name)? {
-                        files.push((name, blob));
+                let Some(most) = wanted(&name) else { continue };
+                match read(&entry.path(), most)? {
+                    Some(blob) => files.push((name, blob)),
+                    None if name == sums::FILE => {
+                        return Err(Error::checkpoint(name, "not a file, so nothing could be checked"));
                     }
+                    None => {}
                 }
             }
             // "." and ".." have no name of their own.
@@ -151,25 +161,21 @@ mod directory {
         }
     }
 
-    fn read(path: &Path, name: &str) -> Result<Option<Blob>> {
+    fn read(path: &Path, most: Option<u64>) -> Result<Option<Blob>> {
         // Follows links: download caches keep the files elsewhere.
         let about = fs::metadata(path).map_err(|e| io(path, &e))?;
         if !about.is_file() {
             return Ok(None);
         }
-        if name.ends_with(".safetensors") && about.len() > 0 {
+        let Some(most) = most.or((about.len() == 0).then_some(0)) else {
             return Mapped::open(path).map(|m| Some(Blob::Mapped(m))).map_err(|e| io(path, &e));
-        }
+        };
         let mut bytes = Vec::new();
         let file = fs::File::open(path).map_err(|e| io(path, &e))?;
-        file.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes).map_err(|e| io(path, &e))?;
-        if bytes.len() as u64 > MAX_TEXT_BYTES {
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| io(path, &e))?;
+        if bytes.len() as u64 > most {
             let what = format!("bytes of {}", path.display());
-            return Err(Error::TooLarge {
-                what,
-                limit: MAX_TEXT_BYTES,
-                actual: about.len().max(MAX_TEXT_BYTES + 1),
-            });
+            return Err(Error::TooLarge { what, limit: most, actual: about.len().max(most + 1) });
         }
         Ok(Some(Blob::Owned(Arc::new(bytes))))
     }

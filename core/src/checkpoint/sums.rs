@@ -41,7 +41,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// File name → digest. Lines are `DIGEST`, a blank, a blank or `*`, `NAME`; a leading `./` of the name is dropped;
+/// File name → digest. Lines are `DIGEST`, a blank, a blank or `*`, `NAME`; leading `./` of the name are dropped;
 /// empty lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
@@ -65,9 +65,13 @@ pub fn parse(bytes: &[u8]) -> Result<BTreeMap<&str, Digest>> {
         let Some((hex, rest)) = line.split_once(' ') else { return Err(bad(number, "no blank found")) };
         let digest = Digest::from_hex(hex).ok_or_else(|| bad(number, "no SHA-256 found"))?;
         let Some(name) = rest.strip_prefix([' ', '*']) else { return Err(bad(number, "one blank found")) };
-        let name = name.strip_prefix("./").unwrap_or(name);
+        let name = name.trim_start_matches("./");
         if name.is_empty() {
             return Err(bad(number, "no file name found"));
+        }
+        // Another spelling of a file here would leave it unchecked in silence.
+        if name.split(['/', '\\']).any(|part| matches!(part, "" | "." | "..")) {
+            return Err(bad(number, &format!("{} found, which is no plain path", super::shown(name))));
         }
         if sums.insert(name, digest).is_some_and(|before| before != digest) {
             return Err(bad(number, &format!("a second, different sum for {} found", super::shown(name))));
@@ -94,9 +98,10 @@ mod tests {
 
     #[test]
     fn lists() {
-        let text = format!("# comment\n{EMPTY}  a\n{EMPTY} *b c\r\n\n{EMPTY}  ./d\n{EMPTY}  a\n");
+        let text =
+            format!("# comment\n{EMPTY}  a\n{EMPTY} *b c\r\n\n{EMPTY}  ./d\n{EMPTY}  a\n{EMPTY}  ././e/f\n");
         let names: Vec<_> = parse(text.as_bytes()).expect("valid").into_keys().collect();
-        assert_eq!(names, ["a", "b c", "d"]);
+        assert_eq!(names, ["a", "b c", "d", "e/f"]);
     }
 
     #[test]
@@ -109,6 +114,11 @@ mod tests {
             (format!("{EMPTY}  \n"), 1),
             (format!("\\{EMPTY}  a\\nb\n"), 1),
             (format!("{EMPTY}  a\n{other}  a\n"), 2),
+            (format!("{EMPTY}  /a\n"), 1),
+            (format!("{EMPTY}  .//a\n"), 1),
+            (format!("{EMPTY}  b/../a\n"), 1),
+            (format!("{EMPTY}  .\\a\n"), 1),
+            (format!("{EMPTY}  a\n{other}  ././a\n"), 2),
         ] {
             let error = parse(text.as_bytes()).expect_err(&text).to_string();
             assert!(error.contains(&format!("line {line}: ")), "{error}");

@@ -22,7 +22,7 @@ use crate::{Error, Result, answers, heads};
 pub struct EngineOptions {
     /// Token limit of one sequence unless a request says less; the reference pipeline's default is 1024.
     pub max_tokens: usize,
-    /// Most packed tokens of one forward pass; a longer sequence runs alone.
+    /// Most packed tokens, and most packed classes, of one forward pass; a longer sequence runs alone.
     pub batch_tokens: usize,
 }
 
@@ -234,12 +234,14 @@ fn planned<'a, B: Backend>(
     }
 }
 
-/// How many of the next sequences go into one batch: as many as fit the token budget, at least one.
+/// How many of the next sequences go into one batch: as many as fit the budget, at least one. A model with a fixed
+/// number of classes computes all of them for each sequence, so they are counted like tokens.
 fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
-    let mut tokens = 0;
+    let (mut tokens, mut classes) = (0, 0);
     let fitting = sequences.iter().take_while(|s| {
         tokens += s.ids.len();
-        tokens <= budget
+        classes += s.classes.len();
+        tokens.max(classes) <= budget
     });
     fitting.count().max(1)
 }
@@ -251,4 +253,30 @@ fn full_bucket<B: Backend>(backend: &B, options: &EngineOptions) -> Sizes {
         Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens };
     // Where one plan serves every batch, its bucket says nothing about sizes.
     backend.bucket(&full).max(&full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::Span;
+
+    #[test]
+    fn a_batch_is_limited_in_tokens_and_in_classes() {
+        let sequence = |tokens, classes| Sequence {
+            ids: vec![0; tokens],
+            attended: 0,
+            segments: Vec::new(),
+            classes: vec![Span::default(); classes],
+            text: Span::default(),
+            text_padding: 0,
+            dropped_text_tokens: 0,
+        };
+        let fitting = |tokens, classes| {
+            let same = sequence(tokens, classes);
+            batch_len(&[&same; 9], 100)
+        };
+        assert_eq!(fitting(25, 1), 4);
+        assert_eq!(fitting(5, 50), 2);
+        assert_eq!((fitting(101, 1), fitting(1, 101)), (1, 1));
+    }
 }

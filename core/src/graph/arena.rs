@@ -27,7 +27,8 @@ impl Graph {
     /// Places every tensor (inputs too) for the given sizes, first fit in order of first write.
     ///
     /// `bytes_of` is the backend's size of a tensor; offsets are multiples of `align`. With `keep_all`, nothing is
-    /// shared, so that every tensor can be tapped after the run.
+    /// shared, so that every tensor can be tapped after the run. Sizes beyond all memory saturate, and so do the bytes
+    /// of the whole arena.
     pub fn arena(&self, bytes_of: impl Fn(TensorId) -> u64, align: u64, keep_all: bool) -> ArenaLayout {
         let last = self.last_uses();
         let mut offsets = vec![None; self.tensors.len()];
@@ -37,19 +38,20 @@ impl Graph {
         let mut place = |id: TensorId, now: usize, live: &mut Vec<(u64, u64, usize)>| {
             let Some(until) = last[id.index()] else { return };
             live.retain(|&(_, _, end)| keep_all || end >= now);
-            let need = bytes_of(id).max(1).next_multiple_of(align);
-            let mut at = 0;
+            let need = bytes_of(id).max(1).checked_next_multiple_of(align).unwrap_or(u64::MAX);
+            let mut at = 0_u64;
             let mut slot = live.len();
             for (i, &(start, end, _)) in live.iter().enumerate() {
-                if at + need <= start {
+                if at.saturating_add(need) <= start {
                     slot = i;
                     break;
                 }
                 at = end;
             }
-            live.insert(slot, (at, at + need, until));
+            let end = at.saturating_add(need);
+            live.insert(slot, (at, end, until));
             offsets[id.index()] = Some(at);
-            total = total.max(at + need);
+            total = total.max(end);
         };
         for input in &self.inputs {
             place(input.tensor, 0, &mut live);
@@ -64,7 +66,7 @@ impl Graph {
 
     /// Bytes of all activations and inputs at once alive, at most, in the reference's element sizes.
     pub fn activation_bytes(&self, sizes: &Sizes) -> u64 {
-        let bytes = |id| (self.len(id, sizes) * self.tensor(id).dtype.bytes()) as u64;
+        let bytes = |id| (self.len(id, sizes) as u64).saturating_mul(self.tensor(id).dtype.bytes() as u64);
         self.arena(bytes, 64, false).bytes
     }
 }

@@ -114,7 +114,7 @@ impl Graph {
 
     /// Columns of a matrix, 1 for a vector.
     fn width(&self, id: TensorId, sizes: &Sizes) -> u64 {
-        self.tensor(id).shape.iter().skip(1).map(|d| d.bind(sizes) as u64).product()
+        self.tensor(id).shape.iter().skip(1).map(|d| d.bind(sizes) as u64).fold(1, u64::saturating_mul)
     }
 
     fn tensor_bytes(&self, id: TensorId, sizes: &Sizes) -> u64 {
@@ -194,5 +194,13 @@ mod tests {
         let graph = graph();
         let flops = graph.steps().iter().map(|s| graph.flops(s, &huge)).max();
         assert_eq!(flops, Some(u64::MAX));
+        let most = usize::MAX;
+        for tokens in [usize::MAX / 64, most] {
+            let huge = Sizes { tokens, sequences: most, labels: most, text_tokens: most };
+            assert!(graph.activation_bytes(&huge) > u64::MAX / 2);
+            assert_eq!(graph.arena(|_| u64::MAX, 256, true).bytes, u64::MAX);
+            let bytes = graph.steps().iter().map(|s| graph.bytes(s, &huge, stored)).max();
+            assert_eq!(bytes, Some(u64::MAX));
+        }
     }
 }

@@ -75,7 +75,7 @@ impl Dim {
         match self {
             Self::Fixed(n) => n,
             Self::Sym(s) => sizes.get(s),
-            Self::Offsets(s) => sizes.get(s) + 1,
+            Self::Offsets(s) => sizes.get(s).saturating_add(1),
         }
     }
 }

@@ -77,8 +77,8 @@ impl Graph {
         self.tensors.iter().position(|t| t.name == name).map(TensorId::new)
     }
 
-    /// Elements of a tensor with the symbols bound.
+    /// Elements of a tensor with the symbols bound; the largest number for more than can be counted.
     pub fn len(&self, id: TensorId, sizes: &Sizes) -> usize {
-        self.tensor(id).shape.iter().map(|d| d.bind(sizes)).product()
+        self.tensor(id).shape.iter().map(|d| d.bind(sizes)).fold(1, usize::saturating_mul)
     }
 }

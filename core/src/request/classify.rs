@@ -27,10 +27,13 @@ pub enum Truncation {
 /// How to treat labels that the reference silently answers wrongly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Strictness {
-    /// Accept the same label twice; each occurrence is scored on its own.
+    /// Accept the same label twice, and labels that the tokenizer makes the same; each occurrence is scored on its
+    /// own.
     pub allow_duplicate_labels: bool,
     /// Accept marker text (`<<LABEL>>`, `<<SEP>>`, …) where it shifts or ends the label list.
     pub allow_markers: bool,
+    /// Accept labels that say nothing: empty, blank, or without any token.
+    pub allow_empty_labels: bool,
 }
 
 /// Splitting of long texts, as the reference's chunking pipeline does it.

@@ -34,7 +34,7 @@ impl LabelSet {
     }
 
     /// Labels from JSON, levels joined by [`DEFAULT_SEPARATOR`]: a list of strings, or a map whose values are maps,
-    /// lists of strings or strings.
+    /// lists of strings or strings. A level without labels is refused.
     pub fn from_json(value: &Value) -> Result<Self> {
         Self::from_json_with(value, DEFAULT_SEPARATOR)
     }
@@ -139,6 +139,15 @@ impl Flattener<'_> {
         if depth > MAX_HIERARCHY_DEPTH {
             return Err(too_deep(depth));
         }
+        let empty =
+            value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+        // A request without any label is refused as a whole.
+        if empty && depth > 1 {
+            return Err(Error::invalid(
+                field,
+                format!("{} without labels found, each level needs one", kind(value)),
+            ));
+        }
         match value {
             Value::String(name) => Ok(vec![(name.clone(), self.leaf(prefix, name)?)]),
             Value::Array(items) => {
@@ -234,12 +243,12 @@ mod tests {
 
     #[test]
     fn a_hierarchy_is_flattened_depth_first() -> Result<()> {
-        let json = json!({"a": {"b": ["x", "y"], "c": "z"}, "t": "formal", "": ["bare"], "none": []});
+        let json = json!({"a": {"b": ["x", "y"], "c": "z"}, "t": "formal", "": ["bare"]});
         let labels = LabelSet::from_json(&json)?;
         assert_eq!(labels.names(), ["a.b.x", "a.b.y", "a.c.z", "t.formal", "bare"]);
         assert!(!labels.is_flat());
-        let expected = json!({"a": {"b": {"x": 0, "y": 1}, "c": {"z": 2}}, "t": {"formal": 3}, "": {"bare": 4},
-            "none": {}});
+        let expected =
+            json!({"a": {"b": {"x": 0, "y": 1}, "c": {"z": 2}}, "t": {"formal": 3}, "": {"bare": 4}});
         assert_eq!(index_tree(&labels), expected);
         assert_eq!(LabelSet::from_json_with(&json, " / ")?.names()[0], "a / b / x");
         assert_eq!(index_tree(&LabelSet::flat(["x", "y", "x"])), json!({"x": 2, "y": 1}));
@@ -254,6 +263,8 @@ mod tests {
             (json!({"a": {"b": [null]}}), "labels.a.b[0]"),
             (json!({"a": {"b": 2.5}}), "labels.a.b"),
             (json!({"a": [{"b": "c"}]}), "labels.a[0]"),
+            (json!({"a": ["b"], "other": [], "q": {}}), "labels.other"),
+            (json!({"a": ["b"], "q": {"r": {}}}), "labels.q.r"),
             (json!("a"), "labels"),
             (json!(null), "labels"),
         ] {

@@ -5,11 +5,13 @@
 
 mod chunking;
 mod classify;
+mod json;
 mod labels;
 pub mod limits;
 mod parse;
-mod quote;
+pub(crate) mod quote;
 pub(crate) mod validate;
 
 pub use classify::{Chunking, ClassifyRequest, Example, Mode, Strictness, Truncation};
+pub use json::parse_json;
 pub use labels::{DEFAULT_SEPARATOR, LabelSet};

@@ -21,6 +21,7 @@ const REQUEST: &[&str] = &[
     "chunking",
     "allow_duplicate_labels",
     "allow_markers",
+    "allow_empty_labels",
 ];
 const EXAMPLE: &[&str] = &["text", "labels", "true_labels"];
 const CHUNKING: &[&str] = &["text_chars", "overlap_chars", "labels"];
@@ -65,6 +66,7 @@ impl ClassifyRequest {
         request.strictness = Strictness {
             allow_duplicate_labels: flag(map, "allow_duplicate_labels")?.unwrap_or(false),
             allow_markers: flag(map, "allow_markers")?.unwrap_or(false),
+            allow_empty_labels: flag(map, "allow_empty_labels")?.unwrap_or(false),
         };
         request.validate()?;
         Ok(request)
@@ -260,7 +262,7 @@ mod tests {
             "threshold": 0.25, "prompt": "p",
             "examples": [{"text": "x", "labels": ["l", "m"]}, {"text": "y", "true_labels": "n"}],
             "truncate": true, "truncation": "text", "max_tokens": 77, "chunking": {"text_chars": 300},
-            "allow_duplicate_labels": true, "allow_markers": null,
+            "allow_duplicate_labels": true, "allow_markers": null, "allow_empty_labels": true,
         }))?;
         assert_eq!(request.labels.names(), ["a/b"]);
         assert_eq!(
@@ -270,7 +272,8 @@ mod tests {
         assert_eq!(request.examples[1], Example { text: "y".into(), labels: vec!["n".into()] });
         assert_eq!(request.truncation, Truncation::Text);
         assert_eq!(request.chunking, Some(Chunking { text_chars: 300, ..Chunking::default() }));
-        let allowed = Strictness { allow_duplicate_labels: true, allow_markers: false };
+        let allowed =
+            Strictness { allow_duplicate_labels: true, allow_markers: false, allow_empty_labels: true };
         assert_eq!(request.strictness, allowed);
         assert_eq!(parse(json!({}))?, ClassifyRequest::new("t", LabelSet::flat(["a", "b"])));
         Ok(())
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_repeated_label_names_both_places() {
-        let error = parse(json!({"labels": {"x": ["a", "b"], "y": "c", "x.a": "", "x ": []}}));
+        let error = parse(json!({"labels": {"x": ["a", "b"], "y": "c", "x.a": "", "x ": ["d"]}}));
         assert!(error.is_ok(), "different names: {error:?}");
         let error = parse(json!({"labels": ["a", "b", "a"]})).map(drop).map_err(|e| e.to_string());
         assert!(error.is_err_and(|e| e.contains("labels[2]") && e.contains("labels[0]")));

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 impl ClassifyRequest {
     /// Checks everything that does not depend on the model.
     ///
-    /// An empty text and an empty label are legal, as in the reference; an empty label list, a repeated label
+    /// An empty text is legal, as in the reference; labels without tokens are refused once they are tokenized; an empty label list, a repeated label
     /// (unless allowed) and a threshold outside `0..=1` are not.
     pub fn validate(&self) -> Result<()> {
         at_most("bytes of text", self.text.len(), MAX_TEXT_BYTES)?;

@@ -5,6 +5,9 @@
 
 use std::collections::HashSet;
 
+/// Longest replacement; the longest of NFKC has 33 bytes.
+const MAX_REPLACEMENT_BYTES: usize = 64;
+
 /// What is wrong with the base64 text of a character map.
 pub(super) fn check(base64: &str) -> Result<(), &'static str> {
     let bytes = decode_base64(base64).ok_or("not base64")?;
@@ -37,8 +40,12 @@ fn check_trie(units: &[u32], strings: &str) -> Result<(), &'static str> {
             let next = at ^ offset(unit);
             if unit & (1 << 8) != 0 {
                 let value = units.get(next).ok_or(OUT_OF_RANGE)? & !(1 << 31);
-                if !strings.is_char_boundary(value as usize) {
-                    return Err("a replacement starts outside of a character");
+                let replacement =
+                    strings.get(value as usize..).ok_or("a replacement starts outside of a character")?;
+                // It ends at a zero byte, or with the strings.
+                let bytes = replacement.bytes().take(MAX_REPLACEMENT_BYTES + 1).take_while(|&byte| byte != 0);
+                if bytes.count() > MAX_REPLACEMENT_BYTES {
+                    return Err("a replacement is longer than 64 bytes");
                 }
             }
             if seen.insert(next) {
@@ -123,6 +130,8 @@ mod tests {
         units[0x61 ^ 0x70] = 1 << 31 | 1;
         assert_eq!(check_trie(&units, "ab"), Ok(()));
         assert!(check_trie(&units, "é").is_err());
+        assert_eq!(check_trie(&units, &format!("{}\0x", "a".repeat(65))), Ok(()));
+        assert!(check_trie(&units, &"a".repeat(66)).is_err());
         assert!(check_trie(&units, "").is_err());
         units[0x61] = 0x61 | 0x4000 << 10;
         assert!(check_trie(&units, "ab").is_err());

@@ -15,6 +15,8 @@
 //! attention sees them like any token, and `</s>` is an ordinary closing tag in a text with markup.
 
 mod cut;
+mod distinct;
+mod long;
 mod markers;
 mod render;
 
@@ -24,7 +26,7 @@ use super::{Sequence, Tokenizer};
 use crate::models::gliclass::{GliClassConfig, Scorer};
 use crate::request::limits::MAX_RENDERED_BYTES;
 use crate::request::validate::at_most;
-use crate::request::{ClassifyRequest, Example};
+use crate::request::{ClassifyRequest, Example, Truncation};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -73,7 +75,19 @@ pub fn check_tokenizer(config: &GliClassConfig, tokenizer: &Tokenizer) -> Result
             return wrong(format!("{marker} must not be normalized, lstrip, rstrip or single_word"));
         }
     }
-    let (largest, rows) = (tokenizer.facts().largest_id, config.encoder.vocab_size);
+    let facts = tokenizer.facts();
+    for (marker, id) in [
+        (LABEL, config.class_token_index),
+        (SEPARATOR, config.text_token_index),
+        (EXAMPLE, config.example_token_index),
+    ] {
+        if facts.prefix.contains(&id) || facts.suffix.contains(&id) {
+            return wrong(format!(
+                "post_processor adds {marker} to every prompt; only the prompt itself may have markers"
+            ));
+        }
+    }
+    let (largest, rows) = (facts.largest_id, config.encoder.vocab_size);
     if largest as usize >= rows {
         return wrong(format!("its largest id is {largest}, but the model has {rows} embedding rows"));
     }
@@ -116,18 +130,22 @@ pub fn prepare(
         dropped_text_tokens: 0,
         cut_labels: Vec::new(),
     };
+    let job = Job { config, tokenizer, request, limit };
+    let mut distinct = Some(distinct::Distinct::default());
     for (window, text) in windows.into_iter().enumerate() {
         for group in prepared.groups.clone() {
             let what = match prepared.windows {
                 1 => "input tokens".to_owned(),
                 _ => format!("input tokens of window {window}"),
             };
-            let (sequence, cut_labels) = one(config, tokenizer, request, text, group, limit, &what)?;
+            let (sequence, cut_labels) = job.sequence(text, group, &what, distinct.as_mut())?;
             prepared.tokens += sequence.ids.len() as u64;
             prepared.dropped_text_tokens += u64::from(sequence.dropped_text_tokens);
             prepared.cut_labels.extend(cut_labels);
             prepared.sequences.push(sequence);
         }
+        // Every window has the same labels.
+        distinct = None;
     }
     // Each window loses labels of its own.
     prepared.cut_labels.sort_unstable();
@@ -135,34 +153,63 @@ pub fn prepare(
     Ok(prepared)
 }
 
-fn one(
-    config: &GliClassConfig,
-    tokenizer: &Tokenizer,
-    request: &ClassifyRequest,
-    text: &str,
-    group: Range<usize>,
+/// What all sequences of a request have in common.
+struct Job<'a> {
+    config: &'a GliClassConfig,
+    tokenizer: &'a Tokenizer,
+    request: &'a ClassifyRequest,
     limit: usize,
-    what: &str,
-) -> Result<(Sequence, Vec<usize>)> {
-    let labels = &request.labels.names()[group.clone()];
-    let rendered = render(
-        config.prompt_first,
-        text,
-        labels,
-        request.prompt.as_deref().unwrap_or_default(),
-        &request.examples,
-    );
-    let mut encoded = tokenizer.encode(&rendered.prompt)?;
-    if !request.strictness.allow_markers {
-        markers::check(config, &rendered, &encoded, group.start, request.examples.is_empty())?;
-    }
-    let cut = cut::cut(&mut encoded, &rendered, request.truncation, limit, tokenizer.surrounding(), what)?;
+}
 
-    let ids = tokenizer.surround(&encoded.ids);
-    let attended = ids.len();
-    let mut sequence = Sequence::locate(config, ids, attended, class_slots(config, labels.len()));
-    sequence.dropped_text_tokens = u32::try_from(cut.text_tokens).unwrap_or(u32::MAX);
-    Ok((sequence, cut.labels.into_iter().map(|i| group.start + i).collect()))
+impl Job<'_> {
+    /// The sequence of one window of text and one group of labels, and which labels it lost.
+    fn sequence(
+        &self,
+        text: &str,
+        group: Range<usize>,
+        what: &str,
+        distinct: Option<&mut distinct::Distinct>,
+    ) -> Result<(Sequence, Vec<usize>)> {
+        let &Self { config, tokenizer, request, limit } = self;
+        let labels = &request.labels.names()[group.clone()];
+        let (text, dropped_unread) = match request.truncation {
+            Truncation::Refuse => (text, 0),
+            Truncation::Text | Truncation::Right => long::shorten(tokenizer, text, limit)?,
+        };
+        let rendered = render(
+            config.prompt_first,
+            text,
+            labels,
+            request.prompt.as_deref().unwrap_or_default(),
+            &request.examples,
+        );
+        match request.truncation {
+            Truncation::Refuse => long::refuse(tokenizer, &rendered.prompt, limit, what)?,
+            Truncation::Text => {
+                let (before, after) = rendered.around_text();
+                for part in [before, after] {
+                    long::refuse(tokenizer, part, limit, &cut::besides_the_text(what))?;
+                }
+            }
+            Truncation::Right => {}
+        }
+        let mut encoded = tokenizer.encode(&rendered.prompt)?;
+        if !request.strictness.allow_markers {
+            markers::check(config, &rendered, &encoded, group.start, request.examples.is_empty())?;
+        }
+        if let Some(distinct) = distinct {
+            distinct.check(&request.labels, request.strictness, &rendered, &encoded, group.start)?;
+        }
+        let cut =
+            cut::cut(&mut encoded, &rendered, request.truncation, limit, tokenizer.surrounding(), what)?;
+
+        let ids = tokenizer.surround(&encoded.ids);
+        let attended = ids.len();
+        let mut sequence = Sequence::locate(config, ids, attended, class_slots(config, labels.len()));
+        sequence.dropped_text_tokens =
+            u32::try_from(cut.text_tokens.saturating_add(dropped_unread)).unwrap_or(u32::MAX);
+        Ok((sequence, cut.labels.into_iter().map(|i| group.start + i).collect()))
+    }
 }
 
 /// Class slots of a sequence with this many labels: more where the softmax of the scorer runs over all slots that the

@@ -9,6 +9,7 @@ mod positions;
 mod sequence;
 mod tokenizer;
 mod tokenizer_file;
+mod vocabulary;
 
 pub use sequence::{Sequence, Span};
 pub use tokenizer::{Encoded, Tokenizer, TokenizerFacts};

@@ -5,6 +5,7 @@
 //! harmless pass, so that a hostile file is an error of the checkpoint, also where panics cannot be caught.
 
 use super::charsmap;
+use super::vocabulary::{self, Vocabulary};
 use crate::{Error, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -21,6 +22,8 @@ const MAX_LIST: usize = 16;
 const MAX_REPLACEMENT_BYTES: usize = 4;
 /// Replacing normalizers of one file.
 const MAX_REPLACEMENTS: usize = 4;
+/// How many times longer all of them together may make a text; a blank that becomes `▁` is 3 times as long.
+const MAX_GROWTH: usize = 8;
 
 const MODELS: &[&str] = &["Unigram", "BPE"];
 const NORMALIZERS: &[&str] = &[
@@ -95,6 +98,9 @@ pub(super) struct Model {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) byte_fallback: bool,
+    /// Its pieces were checked while it was read.
+    #[serde(rename = "vocab", default)]
+    _vocabulary: Vocabulary,
     dropout: Option<f64>,
     continuing_subword_prefix: Option<String>,
     end_of_word_suffix: Option<String>,
@@ -115,7 +121,10 @@ impl Outline {
         }
         let outline: Self = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
         outline.check_model()?;
-        let mut replacements = 0;
+        for token in &outline.added_tokens {
+            vocabulary::check(&token.content).map_err(wrong)?;
+        }
+        let mut replacements = Replacements { count: 0, growth: 1, maps: 0 };
         for normalizer in components(&outline.normalizer, "normalizer", "normalizers", NORMALIZERS)? {
             check_normalizer(normalizer, &mut replacements)?;
         }
@@ -217,9 +226,20 @@ fn components<'v>(
     Ok(found)
 }
 
-fn check_normalizer(normalizer: &Value, replacements: &mut usize) -> Result<()> {
+/// What the normalizers of a file do to the length of a text.
+struct Replacements {
+    count: usize,
+    growth: usize,
+    maps: usize,
+}
+
+fn check_normalizer(normalizer: &Value, replacements: &mut Replacements) -> Result<()> {
     let replacement = match kind(normalizer) {
         "Precompiled" => {
+            replacements.maps += 1;
+            if replacements.maps > 1 {
+                return Err(wrong("normalizer has more than one Precompiled"));
+            }
             let map = normalizer.get("precompiled_charsmap").and_then(Value::as_str);
             let map = map.ok_or_else(|| wrong("normalizer.precompiled_charsmap is missing"))?;
             return charsmap::check(map).map_err(|e| wrong(format!("normalizer.precompiled_charsmap: {e}")));
@@ -229,12 +249,22 @@ fn check_normalizer(normalizer: &Value, replacements: &mut usize) -> Result<()> 
         _ => return Ok(()),
     };
     check_pattern(normalizer)?;
-    *replacements += 1;
+    replacements.count += 1;
     let text = normalizer.get(replacement).and_then(Value::as_str);
-    if *replacements > MAX_REPLACEMENTS || text.is_none_or(|text| text.len() > MAX_REPLACEMENT_BYTES) {
+    if replacements.count > MAX_REPLACEMENTS || text.is_none_or(|text| text.len() > MAX_REPLACEMENT_BYTES) {
         return Err(wrong(format!(
             "normalizer has more than {MAX_REPLACEMENTS} replacements or one over {MAX_REPLACEMENT_BYTES} bytes"
         )));
+    }
+    if let (Some(text), Some(pattern)) = (text, normalizer.get("pattern")) {
+        // Every known expression matches at least one byte.
+        let replaced = pattern.get("String").and_then(Value::as_str).map_or(1, str::len).max(1);
+        replacements.growth = replacements.growth.saturating_mul(text.len().div_ceil(replaced).max(1));
+        if replacements.growth > MAX_GROWTH {
+            return Err(wrong(format!(
+                "replacements of normalizer make a text more than {MAX_GROWTH} times longer"
+            )));
+        }
     }
     Ok(())
 }

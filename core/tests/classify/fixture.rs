@@ -72,7 +72,8 @@ pub(crate) fn config(json: &Value) -> GliClassConfig {
 /// What the reference does: cut on the right, accept everything.
 pub(crate) fn as_reference(mut request: ClassifyRequest) -> ClassifyRequest {
     request.truncation = Truncation::Right;
-    request.strictness = Strictness { allow_duplicate_labels: true, allow_markers: true };
+    request.strictness =
+        Strictness { allow_duplicate_labels: true, allow_markers: true, allow_empty_labels: true };
     request
 }
 

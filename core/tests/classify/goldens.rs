@@ -60,6 +60,7 @@ fn refused_when_strict(id: &Value) -> Option<&'static str> {
         "long-near-limit" | "text-truncated-64" | "labels-truncated-32" => "input tokens",
         "duplicate-labels" | "duplicate-labels-tree" => "labels[2]",
         "label-token-in-label" => "labels[0]",
+        "empty-label" => "labels[0]",
         "sep-token-in-label" => "labels[1]",
         _ => return None,
     })
@@ -243,7 +244,17 @@ fn what_the_reference_fails_on_is_a_typed_error() {
 fn unusable_logits_are_faults() {
     let request = simple("text", &["a", "b"]);
     let prepared = prepare(&TINY, &TOKENIZER, &request, DEFAULT_MAX_TOKENS).unwrap();
-    for bad in [vec![f32::NAN, 0.0], vec![0.0, f32::INFINITY], vec![0.0], vec![]] {
+    for bad in [vec![f32::NAN, 0.0], vec![0.0, f32::INFINITY]] {
+        for mode in [Mode::MultiLabel, Mode::SingleLabel] {
+            let request = ClassifyRequest { mode, ..request.clone() };
+            let receipt = Receipt { model: "overflowing".into(), ..Receipt::default() };
+            match assemble(&request, &prepared, std::slice::from_ref(&bad), receipt) {
+                Err(Error::Checkpoint { item, .. }) => assert_eq!(item, "model overflowing"),
+                other => panic!("{bad:?}: {other:?}"),
+            }
+        }
+    }
+    for bad in [vec![0.0], vec![]] {
         for mode in [Mode::MultiLabel, Mode::SingleLabel] {
             let request = ClassifyRequest { mode, ..request.clone() };
             let answer = assemble(&request, &prepared, std::slice::from_ref(&bad), Receipt::default());

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod chunking;
+mod distinct;
 mod fixture;
 mod goldens;
 mod hostile;

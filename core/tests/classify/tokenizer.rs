@@ -93,6 +93,16 @@ fn a_tokenizer_of_another_model_is_refused() {
     let mut json = tiny("mt5/tokenizer.json");
     json["added_tokens"][3]["lstrip"] = json!(true);
     assert!(check_tokenizer(&TINY, &load(&json).unwrap()).is_err());
+
+    for (at, marker, id) in [(0, "<<LABEL>>", 2040), (2, "<<SEP>>", 2041), (1, "<<EXAMPLE>>", 2042)] {
+        let mut json = tiny("mt5/tokenizer.json");
+        json["post_processor"]["special_tokens"][marker] =
+            json!({"id": marker, "ids": [id], "tokens": [marker]});
+        let token = json!({"SpecialToken": {"id": marker, "type_id": 0}});
+        json["post_processor"]["single"].as_array_mut().unwrap().insert(at, token);
+        let error = check_tokenizer(&TINY, &load(&json).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("post_processor adds") && error.contains(marker), "{error}");
+    }
 }
 
 #[test]
@@ -127,6 +137,26 @@ fn files_that_would_stop_or_mislead_the_tokenizer_crate_are_refused() {
                 f["normalizer"] =
                     json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaa"});
             }),
+        ),
+        (
+            "times longer",
+            refusal(|f| {
+                let grow = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaa"});
+                f["normalizer"] = json!({"type": "Sequence", "normalizers": [grow, grow]});
+            }),
+        ),
+        (
+            "one Precompiled",
+            refusal(|f| {
+                let map = f["normalizer"].clone();
+                f["normalizer"] = json!({"type": "Sequence", "normalizers": [map, map]});
+            }),
+        ),
+        ("piece of 200000 bytes", refusal(|f| f["model"]["vocab"][9][0] = json!("a".repeat(200_000)))),
+        ("piece of 513 bytes", refusal(|f| f["added_tokens"][5]["content"] = json!("a".repeat(513)))),
+        (
+            "piece of 513 bytes",
+            refusal(|f| f["model"] = json!({"type": "BPE", "vocab": {"a".repeat(513): 0}, "merges": []})),
         ),
         ("UnkId", refusal(|f| f["model"]["unk_id"] = json!(1_000_000))),
         ("version", refusal(|f| f["version"] = json!("2.0"))),

@@ -3,7 +3,7 @@
 use super::fixture::{TINY, TOKENIZER, attended_ids, config, request, simple, tiny};
 use dikast_core::Error;
 use dikast_core::models::gliclass::GliClassConfig;
-use dikast_core::request::{ClassifyRequest, Example, Truncation};
+use dikast_core::request::{ClassifyRequest, Example, Strictness, Truncation};
 use dikast_core::tokens::Sequence;
 use dikast_core::tokens::gliclass::{Prepared, prepare};
 use proptest::prelude::*;
@@ -109,6 +109,7 @@ proptest! {
         let request = ClassifyRequest {
             prompt: Some(format!("{prompt} ")),
             examples: vec![example; examples],
+            strictness: Strictness { allow_empty_labels: true, ..Strictness::default() },
             ..simple(&words.concat(), &["space", "", "sports"])
         };
         let plain = ClassifyRequest { text: String::new(), ..request.clone() };
@@ -129,4 +130,42 @@ proptest! {
             Err(other) => prop_assert!(false, "{}", other),
         }
     }
+}
+
+#[test]
+fn input_far_over_the_limit_is_not_tokenized_whole() {
+    // One character that becomes 18.
+    let ligatures = "\u{fdfa}".repeat(300_000);
+    let far = |text: &str, labels: &[&str]| match cut(&TINY, &simple(text, labels), 64, Truncation::Refuse) {
+        Err(Error::TooLarge { what, limit: 64, actual }) => {
+            assert_eq!(what, "input tokens, at least");
+            actual
+        }
+        other => panic!("{other:?}"),
+    };
+    // The count of the first piece, not that of the text.
+    assert!((129..200_000).contains(&far(&ligatures, &["a"])));
+    assert!(far(&"some words ".repeat(10_000), &["a"]) < 20_000);
+    let many: Vec<String> = (0..4000).map(|i| format!("label number {i}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    far("", &many);
+    let error = cut(&TINY, &simple("", &many), 64, Truncation::Text).unwrap_err().to_string();
+    assert!(error.contains("besides the text"), "{error}");
+}
+
+#[test]
+fn a_long_text_is_cut_as_if_it_were_tokenized_whole() {
+    let text = "The train to Zürich leaves at nine, and ½ of 3 trains is late. ".repeat(4000);
+    let request = simple(&text, &["transport", "sport"]);
+    let short = simple(&text[..20_000], &["transport", "sport"]);
+    let whole = TOKENIZER.encode(&text).unwrap().ids.len() as u64;
+    for how in [Truncation::Text, Truncation::Right] {
+        let prepared = cut(&TINY, &request, 200, how).unwrap();
+        assert_eq!(prepared.sequences[0].ids, cut(&TINY, &short, 200, how).unwrap().sequences[0].ids);
+        let bare = cut(&TINY, &simple("", &["transport", "sport"]), 200, how).unwrap().tokens;
+        assert_eq!(prepared.dropped_text_tokens, whole - (200 - bare));
+    }
+    // Much text, few tokens.
+    let blank = simple(&" ".repeat(100_000), &["a", "b"]);
+    assert!(cut(&TINY, &blank, 64, Truncation::Refuse).is_ok());
 }

@@ -3,6 +3,7 @@
 use super::{ClassPooling, GliClassConfig, Mt5Config, Pooling, Scorer};
 use crate::checkpoint::json::{self, Fields};
 use crate::checkpoint::shown;
+use crate::request::limits;
 use crate::{Error, Result};
 
 const FILE: &str = "config.json";
@@ -16,7 +17,8 @@ const MAX_HEADS: u64 = 1 << 10;
 const MAX_BUCKETS: u64 = 1 << 12;
 const MAX_DISTANCE: u64 = 1 << 20;
 const MAX_EPSILON: f32 = 1e-2;
-const MAX_LABELS: u64 = 1 << 20;
+// A request has no more, and the class slots of a fixed number are all computed, used or not.
+const MAX_LABELS: u64 = limits::MAX_LABELS as u64;
 
 impl GliClassConfig {
     /// Reads and checks a `config.json`. Absent and `null` fields take the defaults of the published package, except
@@ -124,7 +126,8 @@ fn check_kind(top: Fields<'_>) -> Result<()> {
     check_quantization(top)
 }
 
-/// The encoder is quantized as its tensors' types say; where the configuration says it too, it must say the same.
+/// The types of the tensors decide how the encoder is quantized, not the configuration. A scheme that the
+/// configuration names must be the one that this engine runs, also where no tensor is stored that way.
 fn check_quantization(top: Fields<'_>) -> Result<()> {
     let Some(config) = top.object("quantization_config")? else { return Ok(()) };
     let config = Fields::new(FILE, "quantization_config.", config);
@@ -277,6 +280,8 @@ mod tests {
         assert_eq!(limit(json!("dynamic")), Ok(None));
         assert_eq!(limit(json!("fixed")), Ok(Some(25)));
         assert_eq!(limit(json!(7)), Ok(Some(7)));
+        assert_eq!(limit(json!(4096)), Ok(Some(4096)));
+        assert!(limit(json!(4097)).is_err() && limit(json!(1 << 20)).is_err());
         assert!(limit(json!(0)).is_err() && limit(json!("7")).is_err() && limit(json!(true)).is_err());
     }
 

@@ -37,9 +37,7 @@ pub(super) fn cut(
         Truncation::Text => {
             let excess = actual - limit;
             if excess > text.len() {
-                let what =
-                    format!("{what} besides the text (labels, prompt and examples, which are never cut)");
-                return too_large(what, actual - text.len());
+                return too_large(besides_the_text(what), actual - text.len());
             }
             let dropped = text.end - excess..text.end;
             encoded.ids.drain(dropped.clone());
@@ -57,6 +55,11 @@ pub(super) fn cut(
             Ok(Cut { text_tokens: text.end.saturating_sub(kept).min(text.len()), labels })
         }
     }
+}
+
+/// The name of what is left without the text.
+pub(super) fn besides_the_text(what: &str) -> String {
+    format!("{what} besides the text (labels, prompt and examples, which are never cut)")
 }
 
 /// The labels of which one of these tokens holds the marker or a piece of the name.

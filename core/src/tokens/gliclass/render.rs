@@ -48,6 +48,14 @@ impl Rendered {
     }
 }
 
+impl Rendered {
+    /// What stands before the text, and what after it.
+    pub(super) fn around_text(&self) -> (&str, &str) {
+        let text = self.text();
+        (&self.prompt[..text.start], &self.prompt[text.end..])
+    }
+}
+
 /// Renders a prompt exactly as the reference does; nothing is escaped, trimmed or separated.
 pub fn render(
     prompt_first: bool,
