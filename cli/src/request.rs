@@ -46,6 +46,7 @@ pub(crate) const ROW_FIELDS: [&str; 12] = [
     "max_tokens",
     "chunking",
     "allow_duplicate_labels",
+    "allow_empty_labels",
     "allow_markers",
 ];
 
@@ -86,6 +87,7 @@ impl Template {
             fields.insert("chunking".into(), chunking(args)?);
         }
         fields.insert("allow_duplicate_labels".into(), args.allow_duplicate_labels.into());
+        fields.insert("allow_empty_labels".into(), args.allow_empty_labels.into());
         fields.insert("allow_markers".into(), args.allow_markers.into());
         Ok(Self(fields))
     }

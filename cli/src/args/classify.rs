@@ -93,6 +93,9 @@ pub(crate) struct ClassifyArgs {
     /// Accept the same label twice; each occurrence gets a score of its own.
     #[arg(long, help_heading = "Question")]
     pub(crate) allow_duplicate_labels: bool,
+    /// Accept labels that are empty or that the model cannot see, such as blanks alone.
+    #[arg(long, help_heading = "Question")]
+    pub(crate) allow_empty_labels: bool,
     /// Accept the model's marker texts, such as `<<LABEL>>`, inside text and labels.
     #[arg(long, help_heading = "Question")]
     pub(crate) allow_markers: bool,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dikast_core::backend::Backend;
 use dikast_core::engine::Engine;
-use dikast_core::request::ClassifyRequest;
+use dikast_core::request::{ClassifyRequest, parse_json};
 use pollster::block_on;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<ClassifyRequest>> {
 }
 
 fn request(line: &str) -> std::result::Result<ClassifyRequest, String> {
-    let row: Value = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    let row: Value = parse_json(line).map_err(|e| e.to_string())?;
     let field = |key: &str| row.get(key).ok_or_else(|| format!("{key} is missing"));
     let request = json!({"text": field("text")?, "labels": field("labels")?, "multi_label": false});
     ClassifyRequest::from_json(&request).map_err(|e| e.to_string())

@@ -1,5 +1,6 @@
 //! Labels as people write them: `a,b,c`, JSON, or `@FILE` with JSON or one label a line.
 
+use dikast_core::request::parse_json;
 use serde_json::Value;
 
 use super::source;
@@ -25,7 +26,7 @@ pub(crate) fn from_cell(cell: &str) -> Result<Value, String> {
 fn parse(content: &str, separator: char) -> Result<Value, String> {
     let content = content.trim();
     if content.starts_with(['{', '[']) {
-        return serde_json::from_str(content).map_err(|e| {
+        return parse_json(content).map_err(|e| {
             format!("not valid JSON: {e} (a label that starts with {{ or [ must be written as JSON)")
         });
     }

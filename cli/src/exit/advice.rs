@@ -3,8 +3,9 @@
 use dikast_core::Error;
 
 /// Names of request fields inside the engine's messages, with the words around them, and the flags for them.
-const FIELDS: [[&str; 2]; 2] = [
+const FIELDS: [[&str; 2]; 3] = [
     ["(allow_duplicate_labels scores", "(--allow-duplicate-labels scores"],
+    ["(allow_empty_labels accepts", "(--allow-empty-labels accepts"],
     ["(allow_markers accepts", "(--allow-markers accepts"],
 ];
 

@@ -4,8 +4,8 @@ use dikast_core::backend::Backend;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::models::gliclass::GliClass;
-use dikast_core::request::ClassifyRequest;
-use dikast_core::{Error, Result as CoreResult};
+use dikast_core::request::{ClassifyRequest, parse_json};
+use dikast_core::Result as CoreResult;
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -67,9 +67,7 @@ impl Model {
 }
 
 fn parse(request: &str) -> CoreResult<ClassifyRequest> {
-    let value: Value =
-        serde_json::from_str(request).map_err(|e| Error::invalid("request", format!("not JSON: {e}")))?;
-    ClassifyRequest::from_json(&value)
+    ClassifyRequest::from_json(&parse_json(request)?)
 }
 
 /// Answers one request on any backend.

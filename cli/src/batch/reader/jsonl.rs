@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use dikast_core::Error;
+use dikast_core::request::parse_json;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -11,10 +12,14 @@ use crate::request::ROW_FIELDS;
 
 /// The fields of a line.
 pub(super) fn fields(line: &str, source: &Source) -> Fields {
-    let mut object = match serde_json::from_str(line) {
+    let mut object = match parse_json(line) {
         Ok(Value::Object(object)) => object,
         Ok(_) => return source.failed(Error::invalid("row", "not a JSON object")),
-        Err(e) => return source.failed(Error::invalid("row", format!("not valid JSON: {e}"))),
+        Err(Error::InvalidRequest { field, message }) => {
+            let place = if field == "request" { "row".to_owned() } else { field };
+            return source.failed(Error::invalid(place, message));
+        }
+        Err(e) => return source.failed(e),
     };
     let (id, kept) = passed_on(line, &object, source);
     let text = object.remove(&source.text);
