@@ -34,7 +34,7 @@ pub(crate) struct Question {
 }
 
 /// Request fields that a batch row may set besides its text and labels; they win over the flags.
-pub(crate) const ROW_FIELDS: [&str; 12] = [
+pub(crate) const ROW_FIELDS: [&str; 13] = [
     "label_separator",
     "multi_label",
     "classification_type",

@@ -5,7 +5,7 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::{ClassifyRequest, parse_json};
-use dikast_core::Result as CoreResult;
+use dikast_core::{Error, Result as CoreResult};
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
