@@ -26,7 +26,7 @@ pub use files::{Blob, ModelFiles};
 #[cfg(feature = "native")]
 pub use mapped::Mapped;
 pub use shards::weight_files;
-pub use spec::{Alias, Companion, Expected, StoredTensor, TensorSpec, Values};
+pub use spec::{Alias, Companion, Expected, Slice, StoredTensor, TensorSpec, Values};
 pub use sums::{Digest, parse as parse_sums};
 pub use view::{StoredType, TensorView};
 pub use weights::{Checks, Weights};

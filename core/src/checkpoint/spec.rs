@@ -81,6 +81,17 @@ pub struct Alias {
     pub other: String,
 }
 
+/// Consecutive rows of a tensor under a name of their own: a part of a fused projection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// The name of the part.
+    pub name: String,
+    /// The tensor, one of [`Expected::tensors`].
+    pub of: String,
+    /// Rows of the tensor.
+    pub rows: std::ops::Range<usize>,
+}
+
 /// Everything that a checkpoint must hold, and what else it may.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
@@ -90,6 +101,8 @@ pub struct Expected {
     pub aliases: Vec<Alias>,
     /// Tensors that are known not to matter.
     pub ignored: Vec<String>,
+    /// Parts of tensors that the model reads on their own.
+    pub slices: Vec<Slice>,
 }
 
 /// A tensor as a writer would store it.

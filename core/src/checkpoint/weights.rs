@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::container::{self, Entry};
 use super::{
-    Blob, Companion, Digest, Expected, ModelFiles, StoredType, TensorSpec, TensorView, Values, listed,
+    Blob, Companion, Digest, Expected, ModelFiles, Slice, StoredType, TensorSpec, TensorView, Values, listed,
     parallel, scan, shards, shown,
 };
 use crate::{Error, Result};
@@ -44,6 +44,8 @@ pub struct Weights(Arc<Inner>);
 struct Inner {
     files: Vec<WeightFile>,
     tensors: BTreeMap<String, Tensor>,
+    /// Rows of tensors under names of their own.
+    slices: BTreeMap<String, Tensor>,
     /// Other name → name.
     aliases: BTreeMap<String, String>,
     metadata: BTreeMap<String, String>,
@@ -115,8 +117,10 @@ impl Weights {
             Ok(WeightFile { name: (*name).clone(), blob: (*blob).clone(), digest })
         });
         let aliases = expected.aliases.iter().map(|a| (a.other.clone(), a.name.clone())).collect();
-        let weights =
-            Self(Arc::new(Inner { files: weight_files.collect::<Result<_>>()?, tensors, aliases, metadata }));
+        let slices = expected.slices.iter().map(|s| Ok((s.name.clone(), slice(&tensors, s)?)));
+        let slices = slices.collect::<Result<_>>()?;
+        let files = weight_files.collect::<Result<_>>()?;
+        let weights = Self(Arc::new(Inner { files, tensors, slices, aliases, metadata }));
         if checks.values {
             weights.check_values()?;
         }
@@ -135,7 +139,7 @@ impl Weights {
     /// A tensor that is there only in some checkpoints: scales.
     pub fn find(&self, name: &str) -> Option<TensorView<'_>> {
         let name = self.0.aliases.get(name).map_or(name, String::as_str);
-        self.0.tensors.get(name).map(|t| self.view(t))
+        self.0.tensors.get(name).or_else(|| self.0.slices.get(name)).map(|t| self.view(t))
     }
 
     /// All tensors in the order of their names, ignored ones and second names left out.
@@ -194,6 +198,20 @@ impl Weights {
             }
         }
     }
+}
+
+/// Some rows of a checked tensor.
+fn slice(tensors: &BTreeMap<String, Tensor>, slice: &Slice) -> Result<Tensor> {
+    let whole = tensors.get(&slice.of).filter(|t| t.shape.first().is_some_and(|&n| slice.rows.end <= n));
+    let Some(whole) = whole.filter(|_| slice.rows.start <= slice.rows.end) else {
+        return Err(Error::Internal(format!("rows {:?} of {} do not exist", slice.rows, slice.of)));
+    };
+    let row = whole.range.len() / whole.shape[0].max(1);
+    let mut shape = whole.shape.clone();
+    shape[0] = slice.rows.len();
+    let first = whole.range.start;
+    let range = first + slice.rows.start * row..first + slice.rows.end * row;
+    Ok(Tensor { dtype: whole.dtype, shape, values: whole.values, file: whole.file, range })
 }
 
 /// Brings every tensor with two names under its first name.
