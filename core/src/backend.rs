@@ -8,15 +8,17 @@
 //! * Errors are typed: [`crate::Error::OutOfMemory`] before anything is uploaded, [`crate::Error::DeviceLost`] when
 //!   the device went away, [`crate::Error::Unsupported`] for what it lacks.
 
+mod batch;
 mod timing;
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
 
+pub use batch::Batch;
 pub use timing::{Ceilings, StepTime};
 
 use crate::checkpoint::Weights;
-use crate::graph::{Graph, InputKind, Sizes, TensorId};
+use crate::graph::{Graph, Sizes, TensorId};
 use crate::{Error, Result};
 
 /// What a backend is and can do.
@@ -47,43 +49,6 @@ impl MemoryBudget {
     /// Bytes on the device.
     pub fn device(&self) -> u64 {
         self.device_weights.saturating_add(self.activations)
-    }
-}
-
-/// A packed batch: the input tensors' contents.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Batch {
-    /// Sizes of this batch.
-    pub sizes: Sizes,
-    inputs: BTreeMap<InputKind, Vec<i32>>,
-}
-
-impl Batch {
-    /// An empty batch of the given sizes.
-    pub fn new(sizes: Sizes) -> Self {
-        Self { sizes, inputs: BTreeMap::new() }
-    }
-
-    /// Sets an input, row-major.
-    pub fn set(&mut self, kind: InputKind, values: Vec<i32>) {
-        self.inputs.insert(kind, values);
-    }
-
-    /// An input.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] when it is missing or not as long as its shape says.
-    pub fn get(&self, kind: InputKind) -> Result<&[i32]> {
-        let want: usize = kind.shape().iter().map(|d| d.bind(&self.sizes)).product();
-        match self.inputs.get(&kind) {
-            Some(values) if values.len() == want => Ok(values),
-            Some(values) => Err(Error::Internal(format!(
-                "input {} has {} values, {want} needed",
-                kind.name(),
-                values.len()
-            ))),
-            None => Err(Error::Internal(format!("input {} is missing", kind.name()))),
-        }
     }
 }
 

@@ -29,7 +29,7 @@ pub use files::{Blob, ModelFiles};
 pub use mapped::Mapped;
 pub use quantization::{Int8Layer, Recipe};
 pub use shards::weight_files;
-pub use spec::{Alias, Companion, Expected, Fused, SideFile, StoredTensor, TensorSpec, Values};
+pub use spec::{Alias, Companion, Expected, Fused, SideFile, Slice, StoredTensor, TensorSpec, Values};
 pub use storage::Storage;
 pub use sums::{Digest, parse as parse_sums};
 pub use view::{StoredType, TensorView};

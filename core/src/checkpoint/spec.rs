@@ -103,6 +103,17 @@ pub struct Alias {
     pub other: String,
 }
 
+/// Consecutive rows of a tensor under a name of their own: a part of a fused projection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// The name of the part.
+    pub name: String,
+    /// The tensor, one of [`Expected::tensors`].
+    pub of: String,
+    /// Rows of the tensor.
+    pub rows: std::ops::Range<usize>,
+}
+
 /// Everything that a checkpoint must hold, and what else it may.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
@@ -118,6 +129,8 @@ pub struct Expected {
     pub fused: Vec<Fused>,
     /// Files besides the model's own that hold some of the tensors.
     pub side_files: Vec<SideFile>,
+    /// Parts of tensors that the model reads on their own.
+    pub slices: Vec<Slice>,
 }
 
 /// Matrices that a file may hold as one, one below the other. Everybody else sees the parts.

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use super::container::{self, Entry};
 use super::quantization::{self, Context, Rotations};
 use super::{
-    Blob, Companion, Digest, Expected, ModelFiles, Storage, StoredType, TensorSpec, TensorView, Values,
-    listed, parallel, scan, shards, shown,
+    Blob, Companion, Digest, Expected, ModelFiles, Slice, Storage, StoredType, TensorSpec, TensorView,
+    Values, listed, parallel, scan, shards, shown,
 };
 use crate::numerics::hadamard::Group;
 use crate::{Error, Result};
@@ -46,6 +46,8 @@ pub struct Weights(Arc<Inner>);
 struct Inner {
     files: Vec<WeightFile>,
     tensors: BTreeMap<String, Tensor>,
+    /// Rows of tensors under names of their own.
+    slices: BTreeMap<String, Tensor>,
     /// Other name → name.
     aliases: BTreeMap<String, String>,
     rotations: Rotations,
@@ -137,7 +139,10 @@ impl Weights {
             });
         let weight_files = weight_files.collect::<Result<_>>()?;
         let aliases = expected.aliases.iter().map(|a| (a.other.clone(), a.name.clone())).collect();
-        let weights = Self(Arc::new(Inner { files: weight_files, tensors, aliases, rotations, metadata }));
+        let slices = expected.slices.iter().map(|s| Ok((s.name.clone(), slice(&tensors, s)?)));
+        let slices = slices.collect::<Result<_>>()?;
+        let weights =
+            Self(Arc::new(Inner { files: weight_files, tensors, slices, aliases, rotations, metadata }));
         if checks.values {
             weights.check_values()?;
             weights.check_recorded()?;
@@ -157,7 +162,7 @@ impl Weights {
     /// A tensor that is there only in some checkpoints: scales.
     pub fn find(&self, name: &str) -> Option<TensorView<'_>> {
         let name = self.0.aliases.get(name).map_or(name, String::as_str);
-        self.0.tensors.get(name).map(|t| self.view(t))
+        self.0.tensors.get(name).or_else(|| self.0.slices.get(name)).map(|t| self.view(t))
     }
 
     /// How a projection ([`TensorSpec::projection`], [`TensorSpec::int8_projection`]) is stored: the type of
@@ -255,6 +260,20 @@ impl Weights {
             }
         }
     }
+}
+
+/// Some rows of a checked tensor.
+fn slice(tensors: &BTreeMap<String, Tensor>, slice: &Slice) -> Result<Tensor> {
+    let whole = tensors.get(&slice.of).filter(|t| t.shape.first().is_some_and(|&n| slice.rows.end <= n));
+    let Some(whole) = whole.filter(|_| slice.rows.start <= slice.rows.end) else {
+        return Err(Error::Internal(format!("rows {:?} of {} do not exist", slice.rows, slice.of)));
+    };
+    let row = whole.range.len() / whole.shape[0].max(1);
+    let mut shape = whole.shape.clone();
+    shape[0] = slice.rows.len();
+    let first = whole.range.start;
+    let range = first + slice.rows.start * row..first + slice.rows.end * row;
+    Ok(Tensor { dtype: whole.dtype, shape, values: whole.values, file: whole.file, range })
 }
 
 /// The tensors of all files under the names that the model uses.

@@ -12,6 +12,7 @@ pub(super) fn apply(activation: Activation, x: f32) -> f32 {
             x * sigmoid(2.0 * SQRT_2_OVER_PI * (x + 0.044_715 * x * x * x))
         }
         Activation::Relu => x.max(0.0),
+        Activation::Silu => x * sigmoid(x),
     }
 }
 

@@ -5,16 +5,24 @@
 
 mod activation;
 mod attention;
+mod causal;
 #[cfg(feature = "native")]
 mod ceilings;
+mod conv;
+mod delta;
 mod gemm;
+mod int8;
+mod joint;
 mod linear;
 mod lstm;
 mod norm;
 mod parallel;
+mod patches;
 mod pool;
 #[cfg(feature = "native")]
 mod profile;
+mod rotary;
+mod rows;
 mod score;
 mod select;
 mod store;
@@ -25,7 +33,7 @@ use crate::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
 #[cfg(feature = "native")]
 use crate::backend::{Ceilings, StepTime};
 use crate::checkpoint::Weights;
-use crate::graph::{Graph, Residency, Sizes, Step};
+use crate::graph::{DType, Graph, Residency, Sizes, Step};
 use crate::{Error, Result};
 use store::{Operands, Store};
 
@@ -157,7 +165,12 @@ fn forward(
     let graph = &plan.graph;
     let mut store = Store::new(graph, &batch.sizes);
     for input in graph.inputs() {
-        store.put_i32(input.tensor, batch.get(input.kind)?.to_vec());
+        if input.kind.dtype() == DType::F32 {
+            let want = graph.len(input.tensor, &batch.sizes);
+            store.put_f32(input.tensor, batch.get_reals(input.kind, want)?.to_vec());
+        } else {
+            store.put_i32(input.tensor, batch.get(input.kind)?.to_vec());
+        }
     }
     for (index, step) in graph.steps().iter().enumerate() {
         execute(step, &Operands { graph, weights: &resident.weights }, &mut store)?;
@@ -194,6 +207,20 @@ fn execute(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -> Resul
         Step::PairProduct { .. } | Step::HopfieldMix { .. } | Step::Dot { .. } | Step::Scale { .. } => {
             score::run(step, operands, store)
         }
+        Step::Rows { .. } | Step::RotateQuantize { .. } => rows::run(step, operands, store),
+        Step::Int8Linear { .. } | Step::Int8LinearGated { .. } => int8::run(step, operands, store),
+        Step::CausalConv { .. } => conv::run(step, operands, store),
+        Step::GatedDelta { .. } => delta::run(step, operands, store),
+        Step::HeadRotary { .. } => rotary::run(step, operands, store),
+        Step::CausalAttention { .. } => causal::run(step, store),
+        Step::AddPositions { .. } | Step::MergeRows { .. } | Step::ReplaceRows { .. } => {
+            patches::run(step, operands, store)
+        }
+        Step::PoolTableRows { .. }
+        | Step::SoftmaxPool { .. }
+        | Step::Sum { .. }
+        | Step::PairFeatures { .. }
+        | Step::JointScore { .. } => joint::run(step, operands, store),
     }
 }
 

@@ -55,7 +55,7 @@ fn rms_norm(x: &[f32], w: &[f32], eps: f32, y: &mut [f32]) {
 }
 
 /// Mean of `f` over a row: summed in f64 and rounded once, so that no order of summation is part of the definition.
-fn mean(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+pub(super) fn mean(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     (x.iter().map(|&v| f64::from(f(v))).sum::<f64>() / x.len() as f64) as f32
 }
 

@@ -36,6 +36,17 @@ pub(super) fn pieces<K: Sync + Send, T: Send>(
     split.into_iter().for_each(|(task, piece)| work(&task, piece));
 }
 
+/// Calls `work` for each task.
+pub(super) fn each<K: Send>(tasks: Vec<K>, work: impl Fn(K) + Sync + Send) {
+    #[cfg(feature = "native")]
+    {
+        use rayon::prelude::*;
+        tasks.into_par_iter().for_each(work);
+    }
+    #[cfg(not(feature = "native"))]
+    tasks.into_iter().for_each(work);
+}
+
 /// Threads used.
 pub(super) fn threads() -> usize {
     #[cfg(feature = "native")]

@@ -1,7 +1,7 @@
 //! The activations of one run, and the weights by id.
 
 use crate::checkpoint::{StoredType, TensorView, Weights};
-use crate::graph::{Graph, Sizes, TensorId, Weight, WeightId};
+use crate::graph::{Elements, Graph, Sizes, TensorId, Weight, WeightId};
 use crate::numerics::e4m3;
 use crate::{Error, Result};
 
@@ -11,6 +11,7 @@ enum Buffer {
     F32(Vec<f32>),
     I32(Vec<i32>),
     Codes(Vec<u8>),
+    Int8(Vec<i8>),
 }
 
 /// The tensors that are alive.
@@ -62,6 +63,13 @@ impl<'a> Store<'a> {
         }
     }
 
+    pub(super) fn int8(&self, id: TensorId) -> Result<&[i8]> {
+        match &self.buffers[id.index()] {
+            Some(Buffer::Int8(v)) => Ok(v),
+            _ => Err(self.missing(id)),
+        }
+    }
+
     pub(super) fn put_f32(&mut self, id: TensorId, values: Vec<f32>) {
         debug_assert_eq!(values.len(), self.graph.len(id, self.sizes));
         self.buffers[id.index()] = Some(Buffer::F32(values));
@@ -73,6 +81,10 @@ impl<'a> Store<'a> {
 
     pub(super) fn put_codes(&mut self, id: TensorId, values: Vec<u8>) {
         self.buffers[id.index()] = Some(Buffer::Codes(values));
+    }
+
+    pub(super) fn put_int8(&mut self, id: TensorId, values: Vec<i8>) {
+        self.buffers[id.index()] = Some(Buffer::Int8(values));
     }
 
     pub(super) fn take_f32(&mut self, id: TensorId) -> Result<Vec<f32>> {
@@ -92,6 +104,7 @@ impl<'a> Store<'a> {
             Some(Buffer::F32(v)) => Ok(v.clone()),
             Some(Buffer::I32(v)) => Ok(v.iter().map(|&x| x as f32).collect()),
             Some(Buffer::Codes(v)) => Ok(v.iter().map(|&c| e4m3::decode(c)).collect()),
+            Some(Buffer::Int8(v)) => Ok(v.iter().map(|&c| f32::from(c)).collect()),
             None => Err(self.missing(id)),
         }
     }
@@ -147,9 +160,12 @@ impl<'a> Operands<'a> {
         for part in &weight.parts {
             let view = weights.tensor(part)?;
             rows += view.shape.first().copied().unwrap_or(1);
-            if view.shape.get(1..) != weight.shape.get(1..)
-                || (view.dtype == StoredType::F8E4M3) != weight.fp8
-            {
+            let elements = match view.dtype {
+                StoredType::F8E4M3 => Elements::E4M3,
+                StoredType::I8 => Elements::Int8,
+                StoredType::F32 | StoredType::F16 | StoredType::BF16 => Elements::Real,
+            };
+            if !fits(view.shape, &weight.shape) || elements != weight.elements {
                 return Err(Error::checkpoint(
                     part,
                     format!(
@@ -165,4 +181,11 @@ impl<'a> Operands<'a> {
             Err(Error::checkpoint(&weight.name, format!("{rows} rows found, {:?} needed", weight.shape)))
         }
     }
+}
+
+/// Whether a part's rows are as wide as the whole's: a vector of scales may have a second dimension of one, and a
+/// convolution's kernel is read as one row a filter.
+fn fits(part: &[usize], whole: &[usize]) -> bool {
+    let row = |shape: &[usize]| shape.iter().skip(1).product::<usize>();
+    row(part) == row(whole) && part.is_empty() == whole.is_empty()
 }

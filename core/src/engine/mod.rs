@@ -1,10 +1,14 @@
 //! Load once, pack many requests into one batch, split the results.
 
+mod clef;
+mod model;
 mod pack;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+pub use clef::ClefSequence;
+pub use model::Model;
 pub use pack::{pack, sizes};
 
 use crate::answers::{Classification, Receipt};
@@ -15,7 +19,7 @@ use crate::models::gliclass::GliClass;
 use crate::request::ClassifyRequest;
 use crate::tokens::Sequence;
 use crate::tokens::gliclass::{Prepared, prepare};
-use crate::{Error, Result, answers, heads};
+use crate::{Error, Result, answers};
 
 /// Limits and sizes of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,35 +38,27 @@ impl Default for EngineOptions {
 
 /// A model on a device.
 #[derive(Debug)]
-pub struct Engine<B: Backend> {
+pub struct Engine<B: Backend, M: Model = GliClass> {
     backend: B,
-    model: GliClass,
+    model: M,
     resident: B::Resident,
     plans: HashMap<Sizes, B::Plan>,
     options: EngineOptions,
 }
 
-impl<B: Backend> Engine<B> {
-    /// Loads a model from its files onto a device.
-    ///
-    /// # Errors
-    /// As [`GliClass::load`] and [`Engine::with_model`].
-    pub fn load(backend: B, files: &ModelFiles, options: EngineOptions) -> Result<Self> {
-        Self::with_model(backend, GliClass::load(files)?, options, &mut |_, _| {})
-    }
-
+impl<B: Backend, M: Model> Engine<B, M> {
     /// Puts a model onto a device. `progress` gets bytes done and bytes in all.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] before anything is uploaded, [`Error::Unsupported`] for what the device lacks.
     pub fn with_model(
         backend: B,
-        model: GliClass,
+        model: M,
         options: EngineOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         let capabilities = backend.capabilities();
-        let bucket = full_bucket(&backend, &options);
+        let bucket = full_bucket(&backend, &model, &options);
         let needed = backend.budget(model.graph(), model.weights(), &bucket)?.device();
         if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
@@ -90,7 +86,7 @@ impl<B: Backend> Engine<B> {
     }
 
     /// The model.
-    pub fn model(&self) -> &GliClass {
+    pub fn model(&self) -> &M {
         &self.model
     }
 
@@ -109,8 +105,81 @@ impl<B: Backend> Engine<B> {
     /// # Errors
     /// As [`Backend::budget`].
     pub fn budget(&self) -> Result<MemoryBudget> {
-        let bucket = full_bucket(&self.backend, &self.options);
+        let bucket = full_bucket(&self.backend, &self.model, &self.options);
         self.backend.budget(self.graph(), self.model.weights(), &bucket)
+    }
+
+    /// Logits of each sequence, one per class.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn logits(&mut self, sequences: &[&M::Sequence]) -> Result<Vec<Vec<f32>>> {
+        let mut logits = Vec::with_capacity(sequences.len());
+        let mut rest = sequences;
+        while !rest.is_empty() {
+            let (batch, tail) = rest.split_at(batch_len::<M>(rest, self.options.batch_tokens));
+            logits.extend(self.run(batch, &mut Taps::none()).await?);
+            rest = tail;
+        }
+        Ok(logits)
+    }
+
+    /// One forward pass over all sequences in one batch, with taps.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn run(&mut self, sequences: &[&M::Sequence], taps: &mut Taps) -> Result<Vec<Vec<f32>>> {
+        let batch = self.pack(sequences)?;
+        let flat = self.forward(&batch, taps).await?;
+        let mut rest = flat.as_slice();
+        Ok(sequences
+            .iter()
+            .map(|s| {
+                let (own, tail) = rest.split_at(M::outputs(s));
+                rest = tail;
+                own.to_vec()
+            })
+            .collect())
+    }
+
+    /// All sequences as one batch of this model.
+    ///
+    /// # Errors
+    /// As [`Model::pack`].
+    pub fn pack(&self, sequences: &[&M::Sequence]) -> Result<Batch> {
+        self.model.pack(sequences)
+    }
+
+    /// One forward pass over a batch made by [`Engine::pack`]: the logits of all sequences, one after the other.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    pub async fn forward(&mut self, batch: &Batch, taps: &mut Taps) -> Result<Vec<f32>> {
+        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        let flat = self.backend.run(plan, &self.resident, batch, taps).await?;
+        if flat.len() != batch.sizes.labels {
+            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
+        }
+        Ok(flat)
+    }
+
+    /// The time of each step of one forward pass.
+    ///
+    /// # Errors
+    /// As [`Backend::profile`].
+    pub async fn profile(&mut self, batch: &Batch) -> Result<Vec<StepTime>> {
+        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        self.backend.profile(plan, &self.resident, batch).await
+    }
+}
+
+impl<B: Backend> Engine<B> {
+    /// Loads a model from its files onto a device.
+    ///
+    /// # Errors
+    /// As [`GliClass::load`] and [`Engine::with_model`].
+    pub fn load(backend: B, files: &ModelFiles, options: EngineOptions) -> Result<Self> {
+        Self::with_model(backend, GliClass::load(files)?, options, &mut |_, _| {})
     }
 
     /// Answers each request, in order; a bad request does not disturb the others.
@@ -142,69 +211,6 @@ impl<B: Backend> Engine<B> {
         prepare(self.model.config(), self.model.tokenizer(), request, self.options.max_tokens)
     }
 
-    /// Logits of each sequence, one per class.
-    ///
-    /// # Errors
-    /// As [`Backend::run`].
-    pub async fn logits(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<f32>>> {
-        let mut logits = Vec::with_capacity(sequences.len());
-        let mut rest = sequences;
-        while !rest.is_empty() {
-            let (batch, tail) = rest.split_at(batch_len(rest, self.options.batch_tokens));
-            logits.extend(self.run(batch, &mut Taps::none()).await?);
-            rest = tail;
-        }
-        Ok(logits)
-    }
-
-    /// One forward pass over all sequences in one batch, with taps.
-    ///
-    /// # Errors
-    /// As [`Backend::run`].
-    pub async fn run(&mut self, sequences: &[&Sequence], taps: &mut Taps) -> Result<Vec<Vec<f32>>> {
-        let batch = self.pack(sequences)?;
-        let flat = self.forward(&batch, taps).await?;
-        let mut rest = flat.as_slice();
-        Ok(sequences
-            .iter()
-            .map(|s| {
-                let (own, tail) = rest.split_at(s.classes.len());
-                rest = tail;
-                own.to_vec()
-            })
-            .collect())
-    }
-
-    /// All sequences as one batch of this model.
-    ///
-    /// # Errors
-    /// As [`pack`].
-    pub fn pack(&self, sequences: &[&Sequence]) -> Result<Batch> {
-        pack(self.model.graph(), sequences, heads::selects_text_rows(self.model.config()))
-    }
-
-    /// One forward pass over a batch made by [`Engine::pack`]: the logits of all sequences, one after the other.
-    ///
-    /// # Errors
-    /// As [`Backend::run`].
-    pub async fn forward(&mut self, batch: &Batch, taps: &mut Taps) -> Result<Vec<f32>> {
-        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
-        let flat = self.backend.run(plan, &self.resident, batch, taps).await?;
-        if flat.len() != batch.sizes.labels {
-            return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
-        }
-        Ok(flat)
-    }
-
-    /// The time of each step of one forward pass.
-    ///
-    /// # Errors
-    /// As [`Backend::profile`].
-    pub async fn profile(&mut self, batch: &Batch) -> Result<Vec<StepTime>> {
-        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
-        self.backend.profile(plan, &self.resident, batch).await
-    }
-
     fn receipt(&self, prepared: &Prepared) -> Receipt {
         let capabilities = self.backend.capabilities();
         Receipt {
@@ -220,9 +226,9 @@ impl<B: Backend> Engine<B> {
 }
 
 /// The plan of the bucket in which a batch of these sizes runs, made at its first use.
-fn planned<'a, B: Backend>(
+fn planned<'a, B: Backend, M: Model>(
     backend: &B,
-    model: &GliClass,
+    model: &M,
     resident: &B::Resident,
     plans: &'a mut HashMap<Sizes, B::Plan>,
     sizes: &Sizes,
@@ -236,21 +242,19 @@ fn planned<'a, B: Backend>(
 
 /// How many of the next sequences go into one batch: as many as fit the budget, at least one. A model with a fixed
 /// number of classes computes all of them for each sequence, so they are counted like tokens.
-fn batch_len(sequences: &[&Sequence], budget: usize) -> usize {
+fn batch_len<M: Model>(sequences: &[&M::Sequence], budget: usize) -> usize {
     let (mut tokens, mut classes) = (0, 0);
     let fitting = sequences.iter().take_while(|s| {
-        tokens += s.ids.len();
-        classes += s.classes.len();
+        tokens += M::load(s);
+        classes += M::outputs(s);
         tokens.max(classes) <= budget
     });
     fitting.count().max(1)
 }
 
 /// The bucket of a full batch of ordinary requests, for memory budgets.
-fn full_bucket<B: Backend>(backend: &B, options: &EngineOptions) -> Sizes {
-    let tokens = options.batch_tokens.max(options.max_tokens);
-    let full =
-        Sizes { tokens, sequences: tokens.div_ceil(64), labels: tokens.div_ceil(16), text_tokens: tokens };
+fn full_bucket<B: Backend, M: Model>(backend: &B, model: &M, options: &EngineOptions) -> Sizes {
+    let full = model.full(options.batch_tokens.max(options.max_tokens));
     // Where one plan serves every batch, its bucket says nothing about sizes.
     backend.bucket(&full).max(&full)
 }
@@ -273,7 +277,7 @@ mod tests {
         };
         let fitting = |tokens, classes| {
             let same = sequence(tokens, classes);
-            batch_len(&[&same; 9], 100)
+            batch_len::<GliClass>(&[&same; 9], 100)
         };
         assert_eq!(fitting(25, 1), 4);
         assert_eq!(fitting(5, 50), 2);

@@ -13,6 +13,7 @@ pub fn sizes(sequences: &[&Sequence], selects_text: bool) -> Sizes {
         sequences: sequences.len(),
         labels: sum(|s| s.classes.len()),
         text_tokens: if selects_text { sum(text_len) } else { 0 },
+        ..Sizes::default()
     }
 }
 
@@ -73,6 +74,9 @@ fn values(kind: InputKind, sequences: &[&Sequence], selects_text: bool) -> Resul
             let first = if selects_text { 0 } else { s.text.start as i32 };
             out.extend([base + first, base + first + text_len(s) as i32, s.text_padding as i32]);
         }),
+        other => {
+            return Err(Error::Internal(format!("a classification has no input {}", other.name())));
+        }
     })
 }
 

@@ -1,10 +1,14 @@
 //! Building a graph: one method a step, outputs get their shapes from the operands.
 
+mod clef;
+
 use std::collections::HashMap;
 
+pub use clef::{DeltaHeads, JointScales, JointScore};
+
 use super::{
-    Activation, Columns, DType, Dim, Graph, Input, InputKind, LstmDirection, Pool, RelativeBias, Residency,
-    Step, Symbol, Tensor, TensorId, Weight, WeightId,
+    Activation, Columns, DType, Dim, Elements, Graph, Input, InputKind, LstmDirection, Pool, RelativeBias,
+    Residency, Step, Tensor, TensorId, Weight, WeightId,
 };
 use crate::Result;
 
@@ -63,7 +67,22 @@ impl GraphBuilder {
         if let Some(input) = self.inputs.iter().find(|i| i.kind == kind) {
             return input.tensor;
         }
-        let tensor = self.tensor(kind.name(), DType::I32, kind.shape());
+        self.add_input(kind, kind.shape())
+    }
+
+    /// The input of patches, each of `values` pixels; asked for again, the same tensor.
+    pub fn patches(&mut self, values: usize) -> TensorId {
+        let kind = InputKind::Patches;
+        if let Some(input) = self.inputs.iter().find(|i| i.kind == kind) {
+            return input.tensor;
+        }
+        let mut shape = kind.shape();
+        shape.push(values.into());
+        self.add_input(kind, shape)
+    }
+
+    fn add_input(&mut self, kind: InputKind, shape: Vec<Dim>) -> TensorId {
+        let tensor = self.tensor(kind.name(), kind.dtype(), shape);
         self.inputs.push(Input { tensor, kind });
         tensor
     }
@@ -75,7 +94,7 @@ impl GraphBuilder {
             parts: vec![name.clone()],
             name,
             shape: shape.to_vec(),
-            fp8: false,
+            elements: Elements::Real,
             residency: Residency::Device,
         })
     }
@@ -311,15 +330,15 @@ impl GraphBuilder {
         }
     }
 
-    fn rows(&self, id: TensorId) -> Dim {
+    pub(super) fn rows(&self, id: TensorId) -> Dim {
         self.tensors[id.index()].shape[0]
     }
 
-    fn out_width(&self, weight: WeightId) -> usize {
+    pub(super) fn out_width(&self, weight: WeightId) -> usize {
         self.weights[weight.index()].shape.first().copied().unwrap_or(0)
     }
 
-    fn like(&mut self, name: &str, x: TensorId) -> TensorId {
+    pub(super) fn like(&mut self, name: &str, x: TensorId) -> TensorId {
         self.tensor(name, DType::F32, self.tensors[x.index()].shape.clone())
     }
 
@@ -330,48 +349,14 @@ impl GraphBuilder {
         Quantized { codes, scales }
     }
 
-    fn tensor(&mut self, name: &str, dtype: DType, shape: Vec<Dim>) -> TensorId {
+    pub(super) fn tensor(&mut self, name: &str, dtype: DType, shape: Vec<Dim>) -> TensorId {
         let id = TensorId::new(self.tensors.len());
         self.tensors.push(Tensor { name: name.to_owned(), dtype, shape });
         id
     }
 
-    fn push(&mut self, step: Step, out: TensorId) -> TensorId {
+    pub(super) fn push(&mut self, step: Step, out: TensorId) -> TensorId {
         self.steps.push(step);
         out
-    }
-}
-
-impl InputKind {
-    /// Name of the input tensor.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TokenIds => "token_ids",
-            Self::SegmentIds => "segment_ids",
-            Self::SequenceOffsets => "sequence_offsets",
-            Self::AttendedLengths => "attended_lengths",
-            Self::ClassSpans => "class_spans",
-            Self::LabelSequences => "label_sequences",
-            Self::LabelOffsets => "label_offsets",
-            Self::TextRows => "text_rows",
-            Self::TextOffsets => "text_offsets",
-            Self::TextLengths => "text_lengths",
-            Self::TextSpans => "text_spans",
-        }
-    }
-
-    /// Shape of the input tensor.
-    pub fn shape(self) -> Vec<Dim> {
-        match self {
-            Self::TokenIds | Self::SegmentIds => vec![Symbol::Tokens.into()],
-            Self::SequenceOffsets | Self::LabelOffsets | Self::TextOffsets => {
-                vec![Dim::Offsets(Symbol::Sequences)]
-            }
-            Self::AttendedLengths | Self::TextLengths => vec![Symbol::Sequences.into()],
-            Self::ClassSpans => vec![Symbol::Labels.into(), 2.into()],
-            Self::LabelSequences => vec![Symbol::Labels.into()],
-            Self::TextRows => vec![Symbol::TextTokens.into()],
-            Self::TextSpans => vec![Symbol::Sequences.into(), 3.into()],
-        }
     }
 }

@@ -1,8 +1,10 @@
 //! The shape check: run once, when a graph is finished.
 
+mod clef;
+
 use std::collections::HashSet;
 
-use super::{Columns, DType, Dim, Graph, LstmDirection, Step, Symbol, TensorId, WeightId};
+use super::{Columns, DType, Dim, Elements, Graph, LstmDirection, Step, Symbol, TensorId, WeightId};
 use crate::{Error, Result};
 
 /// Checks names, order, types and shapes.
@@ -189,6 +191,7 @@ impl Checker<'_> {
                 self.same(x, out)?;
                 self.weight(by, &[])
             }
+            _ => self.clef(step),
         }
     }
 
@@ -259,7 +262,7 @@ impl Checker<'_> {
 
     fn real(&self, id: WeightId) -> Check {
         let w = self.graph.weight(id);
-        self.expect(!w.fp8, || format!("weight {} holds FP8 codes", w.name))
+        self.expect(w.elements == Elements::Real, || format!("weight {} holds codes", w.name))
     }
 
     fn product(&self, x: TensorId, weight: WeightId, n: usize) -> Check {
@@ -286,7 +289,7 @@ impl Checker<'_> {
     ) -> Check {
         self.quantized(codes, codes, scales)?;
         let w = self.graph.weight(weight);
-        self.expect(w.fp8, || format!("weight {} does not hold FP8 codes", w.name))?;
+        self.expect(w.elements == Elements::E4M3, || format!("weight {} does not hold FP8 codes", w.name))?;
         self.weight(weight_scales, &[n, 1])?;
         self.product(codes, weight, n)
     }

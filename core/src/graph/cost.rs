@@ -36,6 +36,12 @@ impl Graph {
     /// | `BiLstm` | 2 · 2 · rows · 4h · (in + h) |
     /// | `Dot` | 2 · labels · D |
     /// | `HopfieldMix` | 4 · labels · D |
+    /// | `Int8Linear`, `Int8LinearGated` | as their FP8 counterparts |
+    /// | `CausalConv` | 2 · rows · C · taps |
+    /// | `GatedDelta` | 7 · rows · value heads · d_k · d_v, those of the recurrence |
+    /// | `CausalAttention` | 4 · pairs · heads · head_dim, half of all pairs |
+    /// | `SoftmaxPool` | 4 · rows · D |
+    /// | `JointScore` | 2 · labels · (H + W) |
     ///
     /// Pairs are those of a query and a key of the same sequence, all sequences taken as equally long: exact for such
     /// a batch, fewer than there are in a mixed one.
@@ -71,7 +77,31 @@ impl Graph {
             | Step::L2Normalize { .. }
             | Step::Concat { .. }
             | Step::PairProduct { .. }
-            | Step::Scale { .. } => 0,
+            | Step::Scale { .. }
+            | Step::Rows { .. }
+            | Step::RotateQuantize { .. }
+            | Step::HeadRotary { .. }
+            | Step::AddPositions { .. }
+            | Step::MergeRows { .. }
+            | Step::ReplaceRows { .. }
+            | Step::PoolTableRows { .. }
+            | Step::Sum { .. }
+            | Step::PairFeatures { .. } => 0,
+            Step::Int8Linear { codes, weight, .. } | Step::Int8LinearGated { codes, weight, .. } => {
+                product([2, rows(codes), elements(self.weight(weight))])
+            }
+            Step::CausalConv { out, weight, .. } => product([2, rows(out), elements(self.weight(weight))]),
+            Step::GatedDelta { x, value_heads, key_dim, value_dim, .. } => {
+                product([7, rows(x), value_heads as u64, key_dim as u64, value_dim as u64])
+            }
+            Step::CausalAttention { q, heads, head_dim, .. } => {
+                let pairs = product([rows(q.tensor), rows(q.tensor)]) / (2 * sizes.sequences.max(1) as u64);
+                product([4, pairs, heads as u64, head_dim as u64])
+            }
+            Step::SoftmaxPool { x, .. } => product([4, self.len(x, sizes) as u64]),
+            Step::JointScore { lexical, option, .. } => {
+                product([2, (self.len(lexical, sizes) + self.len(option, sizes)) as u64])
+            }
         }
     }
 
@@ -88,6 +118,11 @@ impl Graph {
                 let row = |w: &Weight| stored(w) / w.shape.first().map_or(1, |&n| n.max(1) as u64);
                 let picked = weights.map(|w| product([self.rows(ids, sizes), row(w)]));
                 (sum(step.reads().into_iter().map(tensor)), sum(picked))
+            }
+            Step::PoolTableRows { ids, table, .. } => {
+                let w = self.weight(table);
+                let row = stored(w) / w.shape.first().map_or(1, |&n| n.max(1) as u64);
+                (sum(step.reads().into_iter().map(tensor)), product([self.rows(ids, sizes), row]))
             }
             Step::SelectRows { rows, out, .. } => (tensor(rows).saturating_add(tensor(out)), 0),
             Step::PoolSpans { spans, out, .. } => (tensor(spans).saturating_add(tensor(out)), 0),
@@ -139,7 +174,9 @@ mod tests {
     use super::*;
     use crate::graph::{Columns, GraphBuilder, InputKind};
 
-    const SIZES: Sizes = Sizes { tokens: 12, sequences: 3, labels: 6, text_tokens: 0 };
+    fn sizes() -> Sizes {
+        Sizes { tokens: 12, sequences: 3, labels: 6, ..Sizes::default() }
+    }
 
     /// Two bytes an element, as BF16.
     fn stored(weight: &Weight) -> u64 {
@@ -166,7 +203,7 @@ mod tests {
     fn cost(name: &str) -> Cost {
         let graph = graph();
         let step = graph.steps().iter().find(|s| s.name() == name).expect("the step");
-        graph.cost(step, &SIZES, stored)
+        graph.cost(step, &sizes(), stored)
     }
 
     #[test]
@@ -190,13 +227,13 @@ mod tests {
 
     #[test]
     fn sizes_beyond_all_bounds_saturate() {
-        let huge = Sizes { tokens: usize::MAX / 64, sequences: 1, ..SIZES };
+        let huge = Sizes { tokens: usize::MAX / 64, sequences: 1, ..sizes() };
         let graph = graph();
         let flops = graph.steps().iter().map(|s| graph.flops(s, &huge)).max();
         assert_eq!(flops, Some(u64::MAX));
         let most = usize::MAX;
         for tokens in [usize::MAX / 64, most] {
-            let huge = Sizes { tokens, sequences: most, labels: most, text_tokens: most };
+            let huge = Sizes { tokens, sequences: most, labels: most, text_tokens: most, ..Sizes::default() };
             assert!(graph.activation_bytes(&huge) > u64::MAX / 2);
             assert_eq!(graph.arena(|_| u64::MAX, 256, true).bytes, u64::MAX);
             let bytes = graph.steps().iter().map(|s| graph.bytes(s, &huge, stored)).max();

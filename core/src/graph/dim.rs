@@ -13,6 +13,16 @@ pub enum Symbol {
     Labels,
     /// Packed text rows of all sequences, where the head reads fewer rows than there are tokens.
     TextTokens,
+    /// Questions of all sequences.
+    Questions,
+    /// Tokens of all options, one list after the other.
+    OptionTokens,
+    /// Patches of all pictures and frames.
+    Patches,
+    /// Tokens that stand for pictures and frames.
+    MediaTokens,
+    /// Pictures and frames.
+    Frames,
 }
 
 /// The sizes of one batch, or the capacities of a bucket.
@@ -26,6 +36,16 @@ pub struct Sizes {
     pub labels: usize,
     /// [`Symbol::TextTokens`].
     pub text_tokens: usize,
+    /// [`Symbol::Questions`].
+    pub questions: usize,
+    /// [`Symbol::OptionTokens`].
+    pub option_tokens: usize,
+    /// [`Symbol::Patches`].
+    pub patches: usize,
+    /// [`Symbol::MediaTokens`].
+    pub media_tokens: usize,
+    /// [`Symbol::Frames`].
+    pub frames: usize,
 }
 
 impl Sizes {
@@ -36,6 +56,11 @@ impl Sizes {
             Symbol::Sequences => self.sequences,
             Symbol::Labels => self.labels,
             Symbol::TextTokens => self.text_tokens,
+            Symbol::Questions => self.questions,
+            Symbol::OptionTokens => self.option_tokens,
+            Symbol::Patches => self.patches,
+            Symbol::MediaTokens => self.media_tokens,
+            Symbol::Frames => self.frames,
         }
     }
 
@@ -46,6 +71,11 @@ impl Sizes {
             sequences: self.sequences.max(other.sequences),
             labels: self.labels.max(other.labels),
             text_tokens: self.text_tokens.max(other.text_tokens),
+            questions: self.questions.max(other.questions),
+            option_tokens: self.option_tokens.max(other.option_tokens),
+            patches: self.patches.max(other.patches),
+            media_tokens: self.media_tokens.max(other.media_tokens),
+            frames: self.frames.max(other.frames),
         }
     }
 
@@ -55,6 +85,11 @@ impl Sizes {
             && self.sequences <= capacity.sequences
             && self.labels <= capacity.labels
             && self.text_tokens <= capacity.text_tokens
+            && self.questions <= capacity.questions
+            && self.option_tokens <= capacity.option_tokens
+            && self.patches <= capacity.patches
+            && self.media_tokens <= capacity.media_tokens
+            && self.frames <= capacity.frames
     }
 }
 
@@ -99,6 +134,11 @@ impl fmt::Display for Symbol {
             Self::Sequences => "sequences",
             Self::Labels => "labels",
             Self::TextTokens => "text_tokens",
+            Self::Questions => "questions",
+            Self::OptionTokens => "option_tokens",
+            Self::Patches => "patches",
+            Self::MediaTokens => "media_tokens",
+            Self::Frames => "frames",
         })
     }
 }

@@ -10,6 +10,7 @@ impl fmt::Display for Tensor {
             DType::F32 => "f32",
             DType::I32 => "i32",
             DType::F8E4M3 => "f8e4m3",
+            DType::I8 => "i8",
         };
         write!(f, "{}: {dtype}[", self.name)?;
         for (i, dim) in self.shape.iter().enumerate() {

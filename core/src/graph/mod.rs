@@ -10,15 +10,21 @@ mod check;
 mod cost;
 mod dim;
 mod display;
+mod inputs;
+mod operand;
+mod operands;
 mod step;
 mod tensor;
 
 pub use arena::ArenaLayout;
-pub use builder::{GraphBuilder, Quantized};
+pub use builder::{DeltaHeads, GraphBuilder, JointScales, JointScore, Quantized};
 pub use cost::Cost;
 pub use dim::{Dim, Sizes, Symbol};
-pub use step::{Activation, Columns, LstmDirection, Pool, RelativeBias, Step};
-pub use tensor::{DType, Input, InputKind, Residency, Tensor, TensorId, Weight, WeightId};
+pub use operand::{
+    Activation, Columns, Frequency, Heads, LstmDirection, Pool, RelativeBias, RotaryHeads, Rotation, RowOp,
+};
+pub use step::Step;
+pub use tensor::{DType, Elements, Input, InputKind, Residency, Tensor, TensorId, Weight, WeightId};
 
 /// A model's forward pass, checked. Made by [`GraphBuilder::finish`].
 #[derive(Debug, Clone, PartialEq)]

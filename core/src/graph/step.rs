@@ -4,94 +4,10 @@
 //! every backend; everything else has the tolerance that the parity tests state. A row of the result never depends
 //! on any other sequence of the batch, nor on the batch's sizes.
 
+use super::operand::{
+    Activation, Columns, Frequency, LstmDirection, Pool, RelativeBias, RotaryHeads, Rotation, RowOp,
+};
 use super::{TensorId, WeightId};
-
-/// An elementwise function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Activation {
-    /// `0.5·x·(1 + erf(x/√2))`.
-    GeluErf,
-    /// `0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`.
-    GeluTanh,
-    /// `max(x, 0)`.
-    Relu,
-}
-
-/// Reduction of a text part to one vector, taken over its rows and the zero rows appended to them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pool {
-    /// First row.
-    First,
-    /// Last row; zero when zero rows are appended.
-    Last,
-    /// Mean.
-    Avg,
-    /// Sum.
-    Sum,
-    /// Largest value per column.
-    Max,
-    /// `√(mean(x²))`.
-    Rms,
-    /// Largest absolute value per column.
-    AbsMax,
-    /// Mean absolute value.
-    AbsAvg,
-}
-
-/// A range of columns of a matrix: a part of a fused projection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Columns {
-    /// The matrix.
-    pub tensor: TensorId,
-    /// First column.
-    pub start: usize,
-    /// Number of columns.
-    pub width: usize,
-}
-
-/// T5's bidirectional relative position bias.
-///
-/// `bias[h, i, j] = table[bucket(j − i), h]`; with `B` buckets and saturation distance `M`: the base is `B/2` for
-/// `j > i`, else 0; `a = |j − i|`; `a < B/4` gives `a`, else `B/4 + ⌊ln(a/(B/4)) / ln(M/(B/4)) · (B/4)⌋` in f32,
-/// at most `B/2 − 1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RelativeBias {
-    /// `[buckets, heads]`.
-    pub table: WeightId,
-    /// `B`.
-    pub buckets: usize,
-    /// `M`.
-    pub max_distance: usize,
-}
-
-impl RelativeBias {
-    /// The bucket of a key `distance = key − query` positions away; the logarithm and its scaling in f32.
-    pub fn bucket(&self, distance: i64) -> usize {
-        let half = self.buckets / 2;
-        let base = if distance > 0 { half } else { 0 };
-        let a = distance.unsigned_abs() as usize;
-        let exact = half / 2;
-        if a < exact {
-            return base + a;
-        }
-        let octaves =
-            libm::logf(a as f32 / exact as f32) / (self.max_distance as f64 / exact as f64).ln() as f32;
-        base + (exact + (octaves * (half - exact) as f32) as usize).min(half - 1)
-    }
-}
-
-/// Weights of one direction of an LSTM with hidden width `h`; gate order input, forget, cell, output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LstmDirection {
-    /// `[4h, in]`.
-    pub input: WeightId,
-    /// `[4h, h]`.
-    pub hidden: WeightId,
-    /// `[4h]`.
-    pub input_bias: WeightId,
-    /// `[4h]`.
-    pub hidden_bias: WeightId,
-}
 
 /// One fused step. Matrices are row-major; a weight matrix is `[out, in]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -351,128 +267,240 @@ pub enum Step {
         /// As `x`.
         out: TensorId,
     },
-}
-
-impl Step {
-    /// The step's name in listings and profiles.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Embed { .. } => "Embed",
-            Self::RmsNorm { .. } => "RmsNorm",
-            Self::RmsNormQuantize { .. } => "RmsNormQuantize",
-            Self::Quantize { .. } => "Quantize",
-            Self::LayerNorm { .. } => "LayerNorm",
-            Self::Linear { .. } => "Linear",
-            Self::LinearGated { .. } => "LinearGated",
-            Self::QuantLinear { .. } => "QuantLinear",
-            Self::QuantLinearGated { .. } => "QuantLinearGated",
-            Self::Attention { .. } => "Attention",
-            Self::SelectRows { .. } => "SelectRows",
-            Self::PoolSpans { .. } => "PoolSpans",
-            Self::PoolText { .. } => "PoolText",
-            Self::BiLstm { .. } => "BiLstm",
-            Self::L2Normalize { .. } => "L2Normalize",
-            Self::Concat { .. } => "Concat",
-            Self::PairProduct { .. } => "PairProduct",
-            Self::HopfieldMix { .. } => "HopfieldMix",
-            Self::Dot { .. } => "Dot",
-            Self::Scale { .. } => "Scale",
-        }
-    }
-
-    /// Tensors that the step writes.
-    pub fn outputs(&self) -> Vec<TensorId> {
-        match *self {
-            Self::RmsNormQuantize { codes, scales, .. } | Self::Quantize { codes, scales, .. } => {
-                vec![codes, scales]
-            }
-            Self::Embed { out, .. }
-            | Self::RmsNorm { out, .. }
-            | Self::LayerNorm { out, .. }
-            | Self::Linear { out, .. }
-            | Self::LinearGated { out, .. }
-            | Self::QuantLinear { out, .. }
-            | Self::QuantLinearGated { out, .. }
-            | Self::Attention { out, .. }
-            | Self::SelectRows { out, .. }
-            | Self::PoolSpans { out, .. }
-            | Self::PoolText { out, .. }
-            | Self::BiLstm { out, .. }
-            | Self::L2Normalize { out, .. }
-            | Self::Concat { out, .. }
-            | Self::PairProduct { out, .. }
-            | Self::HopfieldMix { out, .. }
-            | Self::Dot { out, .. }
-            | Self::Scale { out, .. } => vec![out],
-        }
-    }
-
-    /// Tensors that the step reads.
-    pub fn reads(&self) -> Vec<TensorId> {
-        match *self {
-            Self::Embed { ids, segments, .. } => {
-                std::iter::once(ids).chain(segments.map(|(s, _)| s)).collect()
-            }
-            Self::RmsNorm { x, .. }
-            | Self::RmsNormQuantize { x, .. }
-            | Self::Quantize { x, .. }
-            | Self::LayerNorm { x, .. }
-            | Self::LinearGated { x, .. }
-            | Self::L2Normalize { x, .. }
-            | Self::Scale { x, .. } => vec![x],
-            Self::Linear { x, residual, .. } => std::iter::once(x).chain(residual).collect(),
-            Self::QuantLinear { codes, scales, residual, .. } => {
-                [codes, scales].into_iter().chain(residual).collect()
-            }
-            Self::QuantLinearGated { codes, scales, .. } => vec![codes, scales],
-            Self::Attention { q, k, v, q_offsets, kv_offsets, kv_lengths, .. } => {
-                [q.tensor, k.tensor, v.tensor, q_offsets, kv_offsets].into_iter().chain(kv_lengths).collect()
-            }
-            Self::SelectRows { x, rows, .. } => vec![x, rows],
-            Self::PoolSpans { x, spans, .. } | Self::PoolText { x, spans, .. } => vec![x, spans],
-            Self::BiLstm { x, offsets, lengths, .. } => vec![x, offsets, lengths],
-            Self::Concat { left, left_rows, right, .. } => {
-                [left, right].into_iter().chain(left_rows).collect()
-            }
-            Self::PairProduct { text, classes, owner, .. } | Self::Dot { text, classes, owner, .. } => {
-                vec![text, classes, owner]
-            }
-            Self::HopfieldMix { query, key, value, classes, offsets, .. } => {
-                vec![query, key, value, classes, offsets]
-            }
-        }
-    }
-
-    /// Weights that the step reads.
-    pub fn weights(&self) -> Vec<WeightId> {
-        match *self {
-            Self::Embed { table, segments, .. } => {
-                std::iter::once(table).chain(segments.map(|(_, w)| w)).collect()
-            }
-            Self::RmsNorm { weight, .. }
-            | Self::RmsNormQuantize { weight, .. }
-            | Self::LinearGated { weight, .. } => vec![weight],
-            Self::LayerNorm { weight, bias, .. } => vec![weight, bias],
-            Self::Linear { weight, bias, .. } => std::iter::once(weight).chain(bias).collect(),
-            Self::QuantLinear { weight, weight_scales, .. }
-            | Self::QuantLinearGated { weight, weight_scales, .. } => {
-                vec![weight, weight_scales]
-            }
-            Self::Attention { bias, .. } => bias.map(|b| b.table).into_iter().collect(),
-            Self::BiLstm { forward, backward, .. } => [forward, backward]
-                .into_iter()
-                .flat_map(|d| [d.input, d.hidden, d.input_bias, d.hidden_bias])
-                .collect(),
-            Self::Scale { by, .. } => vec![by],
-            Self::Quantize { .. }
-            | Self::SelectRows { .. }
-            | Self::PoolSpans { .. }
-            | Self::PoolText { .. }
-            | Self::L2Normalize { .. }
-            | Self::Concat { .. }
-            | Self::PairProduct { .. }
-            | Self::HopfieldMix { .. }
-            | Self::Dot { .. } => vec![],
-        }
-    }
+    /// A row function on its own, in f32.
+    Rows {
+        /// The function.
+        op: RowOp,
+        /// As its rows.
+        out: TensorId,
+    },
+    /// A row function and the INT8 row quantizer in one pass: the row is rounded to BF16, rotated, `s = max|v| / 127`
+    /// (at least 1e-30), codes `round(v / s)`. In mode `exact` exact in the rounded row; `standard` is exact where f32
+    /// division is IEEE's. A row with a NaN or an infinity gets the scale NaN and codes of zero.
+    RotateQuantize {
+        /// The function.
+        op: RowOp,
+        /// Rotation and arithmetic.
+        rotation: Rotation,
+        /// `[rows, D]` I8 codes.
+        codes: TensorId,
+        /// `[rows]` scales.
+        scales: TensorId,
+        /// The unrounded, unrotated rows too, for projections that are not quantized.
+        rows: Option<TensorId>,
+    },
+    /// INT8 product: `acc = Σ_k codes·W` exact in i32, then `out = f32(acc) · scales[row] · weight_scales[n] (+ bias)
+    /// (+ residual)`, f32, in this order, each operation rounded on its own. Exact.
+    Int8Linear {
+        /// `[rows, K]` I8 codes.
+        codes: TensorId,
+        /// `[rows]` scales.
+        scales: TensorId,
+        /// `[N, K]` I8.
+        weight: WeightId,
+        /// `[N, 1]`.
+        weight_scales: WeightId,
+        /// `[N]`.
+        bias: Option<WeightId>,
+        /// `[rows, N]`, added last.
+        residual: Option<TensorId>,
+        /// `[rows, N]`.
+        out: TensorId,
+    },
+    /// `out = activation(first half) · second half` of the product of [`Step::Int8Linear`].
+    Int8LinearGated {
+        /// `[rows, K]` I8 codes.
+        codes: TensorId,
+        /// `[rows]` scales.
+        scales: TensorId,
+        /// `[2N, K]` I8.
+        weight: WeightId,
+        /// `[2N, 1]`.
+        weight_scales: WeightId,
+        /// `[2N]`.
+        bias: Option<WeightId>,
+        /// Of the first half.
+        activation: Activation,
+        /// `[rows, N]`.
+        out: TensorId,
+    },
+    /// Depthwise causal convolution over the rows of each sequence and SiLU:
+    /// `out[t, c] = silu(Σ_j w[c, 0, j] · x[t − (J−1) + j, c])`, zeros before the first row of a sequence.
+    CausalConv {
+        /// `[tokens, C]`.
+        x: Columns,
+        /// `[C, 1, J]`; the last tap is the current row's.
+        weight: WeightId,
+        /// `[sequences+1]` rows.
+        offsets: TensorId,
+        /// `[tokens, C]`.
+        out: TensorId,
+    },
+    /// The gated delta rule. `x` holds queries and keys of `key_heads` heads and values of `value_heads` heads;
+    /// value head `h` uses key head `h / (value_heads / key_heads)`. With `q̂ = q·rsqrt(Σq² + 1e-6)·d_k^(−1/2)`,
+    /// `k̂ = k·rsqrt(Σk² + 1e-6)`, `β = sigmoid(b)`, `g = −e^(A_log)·softplus(a + dt_bias)` (softplus is the identity
+    /// above 20), per sequence from `S = 0`, row by row:
+    /// `S ← e^g·S; δ = β·(v − Sᵀk̂); S ← S + k̂·δᵀ; out = Sᵀq̂`. Computed in chunks of 64 rows, f32.
+    GatedDelta {
+        /// `[tokens, 2·key_heads·key_dim + value_heads·value_dim]`.
+        x: TensorId,
+        /// `[tokens, 2·value_heads]`: `a`, then `b`.
+        gates: TensorId,
+        /// `[value_heads]` `A_log`.
+        decay: WeightId,
+        /// `[value_heads]` `dt_bias`.
+        decay_bias: WeightId,
+        /// `[sequences+1]` rows.
+        offsets: TensorId,
+        /// Heads of queries and keys.
+        key_heads: usize,
+        /// Heads of values.
+        value_heads: usize,
+        /// Width of a query or key.
+        key_dim: usize,
+        /// Width of a value.
+        value_dim: usize,
+        /// `[tokens, value_heads·value_dim]`.
+        out: TensorId,
+    },
+    /// Optional zero-centred RMS norm of each head, then rotary position: with `R` twice the number of frequencies,
+    /// columns `i` and `i + R/2` (`i < R/2`) of a head turn by the angle of frequency `i`; the rest passes. All heads
+    /// of the first part, then of the second, and so on, stand side by side in `out`.
+    HeadRotary {
+        /// The heads; all parts have the same rows.
+        parts: Vec<RotaryHeads>,
+        /// Added to the mean square.
+        eps: f32,
+        /// One for each pair of columns.
+        frequencies: Vec<Frequency>,
+        /// `[rows, axes]` I32.
+        positions: TensorId,
+        /// `[rows, Σ count·width]`.
+        out: TensorId,
+    },
+    /// `out = softmax(scale · q·kᵀ)·v` per head over the rows of the same sequence up to the query's own; query head
+    /// `h` uses key head `h / (heads / kv_heads)`. Softmax in f32.
+    CausalAttention {
+        /// `[tokens, heads·head_dim]`.
+        q: Columns,
+        /// `[tokens, kv_heads·head_dim]`.
+        k: Columns,
+        /// `[tokens, kv_heads·head_dim]`.
+        v: Columns,
+        /// `[sequences+1]` rows.
+        offsets: TensorId,
+        /// Query heads.
+        heads: usize,
+        /// Key and value heads.
+        kv_heads: usize,
+        /// Width of one head.
+        head_dim: usize,
+        /// Multiplies `q·k`.
+        scale: f32,
+        /// `[tokens, heads·head_dim]`.
+        out: TensorId,
+    },
+    /// `out[r] = x[r] + Σ_i weights[r, i] · table[taps[r, i]]`: learned positions, bilinear.
+    AddPositions {
+        /// `[patches, D]`.
+        x: TensorId,
+        /// `[positions, D]`.
+        table: WeightId,
+        /// `[patches, 4]` I32.
+        taps: TensorId,
+        /// `[patches, 4]`.
+        weights: TensorId,
+        /// `[patches, D]`.
+        out: TensorId,
+    },
+    /// Consecutive rows side by side: `[n·m, D]` as `[n, m·D]`. Exact; the same bytes.
+    MergeRows {
+        /// `[n·m, D]`.
+        x: TensorId,
+        /// `[n, m·D]`.
+        out: TensorId,
+    },
+    /// `out = x`, but `out[rows[r]] = with[r]`; each row is named at most once. Exact.
+    ReplaceRows {
+        /// `[tokens, D]`.
+        x: TensorId,
+        /// `[n]` I32.
+        rows: TensorId,
+        /// `[n, D]`.
+        with: TensorId,
+        /// `[tokens, D]`.
+        out: TensorId,
+    },
+    /// `out[l] = mean(table[ids[offsets[l]..offsets[l+1]]])`, summed in order; zeros for an empty list.
+    PoolTableRows {
+        /// `[n]` I32, each less than the table's rows.
+        ids: TensorId,
+        /// `[labels+1]` places in `ids`.
+        offsets: TensorId,
+        /// `[vocabulary, D]`.
+        table: WeightId,
+        /// `[labels, D]`.
+        out: TensorId,
+    },
+    /// `out[g] = Σ_r softmax_r(scale · x[r]·query[g]) x[r]` over the rows of a group.
+    SoftmaxPool {
+        /// `[rows, D]`.
+        x: TensorId,
+        /// `[groups, D]`.
+        query: TensorId,
+        /// `[groups+1]` rows.
+        offsets: TensorId,
+        /// Multiplies the products.
+        scale: f32,
+        /// `[groups, D]`.
+        out: TensorId,
+    },
+    /// The sum of matrices, from the first term on.
+    Sum {
+        /// At least two, all as `out`.
+        terms: Vec<TensorId>,
+        /// The sum.
+        out: TensorId,
+    },
+    /// `out[r] = [f ; o ; f·o ; |f − o|]` with `f = left[owner[r]]`, `o = right[r]`.
+    PairFeatures {
+        /// `[groups, D]`.
+        left: TensorId,
+        /// `[rows, D]`.
+        right: TensorId,
+        /// `[rows]` I32 group of each row.
+        owner: TensorId,
+        /// `[rows, 4D]`.
+        out: TensorId,
+    },
+    /// The joint schema head's logit of an option `r` of question `q = owner[r]` of sequence `s = sequence[q]`:
+    /// `e^min(prior_scale, ln 100) · u(lexical[r])·u(question[q] + summary[s]) +
+    /// sigmoid(gate)·(e^min(joint_scale, ln 100) · cos(field[q], option[r]) + residual[r])`, where
+    /// `u(x) = x / max(‖x‖, 1e-12)` and the cosine's norms are at least 1e-8.
+    JointScore {
+        /// `[questions, H]` mean hidden state of the instruction.
+        question: TensorId,
+        /// `[sequences, H]` hidden state of the last row.
+        summary: TensorId,
+        /// `[questions]` I32 sequence of each question.
+        sequence: TensorId,
+        /// `[labels, H]` mean LM-head row of the option's tokens.
+        lexical: TensorId,
+        /// `[questions, W]`.
+        field: TensorId,
+        /// `[labels, W]`.
+        option: TensorId,
+        /// `[labels]` I32 question of each option.
+        owner: TensorId,
+        /// `[labels, 1]`.
+        residual: TensorId,
+        /// A scalar.
+        prior_scale: WeightId,
+        /// A scalar.
+        joint_scale: WeightId,
+        /// A scalar.
+        gate: WeightId,
+        /// `[labels, 1]`.
+        out: TensorId,
+    },
 }

@@ -11,6 +11,8 @@ pub enum DType {
     I32,
     /// E4M3 codes, one byte each.
     F8E4M3,
+    /// INT8 codes.
+    I8,
 }
 
 impl DType {
@@ -18,7 +20,7 @@ impl DType {
     pub const fn bytes(self) -> usize {
         match self {
             Self::F32 | Self::I32 => 4,
-            Self::F8E4M3 => 1,
+            Self::F8E4M3 | Self::I8 => 1,
         }
     }
 }
@@ -64,7 +66,7 @@ pub struct Tensor {
     pub shape: Vec<Dim>,
 }
 
-/// What the host puts into an input tensor; all are I32.
+/// What the host puts into an input tensor; I32 unless another type is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InputKind {
     /// `[tokens]` token ids.
@@ -89,6 +91,38 @@ pub enum InputKind {
     TextLengths,
     /// `[sequences, 3]` first text row, one past the last, zero rows appended.
     TextSpans,
+    /// `[tokens, 3]` time, row and column of each token.
+    TokenPositions,
+    /// `[sequences]` last token row of each sequence.
+    LastRows,
+    /// `[questions, 2]` half-open token row range of each question.
+    QuestionSpans,
+    /// `[questions]` type of each question.
+    QuestionTypes,
+    /// `[questions]` sequence of each question.
+    QuestionSequences,
+    /// `[sequences+1]` first question of each sequence, then the number of questions.
+    QuestionOffsets,
+    /// `[questions+1]` first option of each question, then the number of options.
+    OptionOffsets,
+    /// `[labels]` question of each option.
+    LabelQuestions,
+    /// `[option_tokens]` token ids of all options.
+    OptionTokens,
+    /// `[labels+1]` first entry of each option in the list of option tokens, then its length.
+    OptionTokenOffsets,
+    /// `[patches, values]` F32 pixels of each patch; the width is the model's.
+    Patches,
+    /// `[patches, 4]` rows of the table of learned positions.
+    PositionTaps,
+    /// `[patches, 4]` F32 weight of each of those rows.
+    PositionWeights,
+    /// `[patches, 2]` row and column of each patch.
+    PatchPositions,
+    /// `[frames+1]` first patch of each picture or frame, then the number of patches.
+    FrameOffsets,
+    /// `[media_tokens]` token row of each media token.
+    MediaRows,
 }
 
 /// An input tensor and what it holds.
@@ -109,6 +143,17 @@ pub enum Residency {
     HostRows,
 }
 
+/// What the elements of a weight are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Elements {
+    /// Numbers in any floating-point type.
+    Real,
+    /// E4M3 codes.
+    E4M3,
+    /// INT8 codes.
+    Int8,
+}
+
 /// A weight: one tensor of the checkpoint, or several stacked along their first dimension.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Weight {
@@ -118,8 +163,8 @@ pub struct Weight {
     pub parts: Vec<String>,
     /// Shape of the whole, `[out, in]` for matrices.
     pub shape: Vec<usize>,
-    /// FP8 codes (`true`) or any real storage type.
-    pub fp8: bool,
+    /// What its elements are.
+    pub elements: Elements,
     /// Where it lives.
     pub residency: Residency,
 }

@@ -1,6 +1,9 @@
 //! Decision heads: hidden states → logits, as graph steps.
 
+mod joint;
 mod scorer;
+
+pub use joint::joint;
 
 use crate::graph::{Activation, GraphBuilder, InputKind, LstmDirection, Pool, TensorId};
 use crate::models::gliclass::{GliClassConfig, Pooling};

@@ -9,7 +9,8 @@
 
 use crate::checkpoint::{StoredType, Weights};
 use crate::graph::{
-    Activation, Columns, GraphBuilder, InputKind, RelativeBias, Residency, TensorId, Weight, WeightId,
+    Activation, Columns, Elements, GraphBuilder, InputKind, RelativeBias, Residency, TensorId, Weight,
+    WeightId,
 };
 use crate::models::gliclass::Mt5Config;
 use crate::{Error, Result};
@@ -40,7 +41,7 @@ pub fn encoder(
         name: table.clone(),
         parts: vec![table],
         shape: vec![config.vocab_size, d],
-        fp8: false,
+        elements: Elements::Real,
         residency: Residency::HostRows,
     });
     let bias = RelativeBias {
@@ -125,7 +126,7 @@ impl Fused {
             name: format!("{name}.{suffix}"),
             parts: parts.iter().map(|p| format!("{}.{suffix}", p.module)).collect(),
             shape: vec![rows, width],
-            fp8,
+            elements: if fp8 { Elements::E4M3 } else { Elements::Real },
             residency: Residency::Device,
         };
         let weight = b.add_weight(stacked("weight", parts[0].k, fp8 > 0));

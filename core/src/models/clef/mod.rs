@@ -1,0 +1,13 @@
+//! CLEF models: Qwen3.5-architecture backbone, vision tower, joint schema head.
+
+mod config;
+mod model;
+mod parse;
+mod projection;
+mod tensors;
+mod text;
+mod vision;
+
+pub use config::{ClefConfig, HeadConfig, LayerType, MediaTokens, TextConfig, VisionConfig};
+pub use model::{Clef, ClefOptions};
+pub use tensors::{HEAD, QUESTION_TYPES, expected_tensors};
