@@ -24,19 +24,30 @@ fn decision(case: &mut Case, logits: &[Vec<f32>]) -> Decision {
     decide(&case.request, &case.record(), logits, receipt).unwrap()
 }
 
+/// The same texts and keys in the same order; numbers within `tolerance`.
+fn near(found: &Json, golden: &Json, tolerance: f64) -> bool {
+    match (found, golden) {
+        (Json::Float(a), Json::Float(b)) => (a - b).abs() <= tolerance,
+        (Json::Object(a), Json::Object(b)) => {
+            let same = |(a, b): (&(String, Json), &(String, Json))| a.0 == b.0 && near(&a.1, &b.1, tolerance);
+            a.len() == b.len() && a.iter().zip(b).all(same)
+        }
+        _ => found == golden,
+    }
+}
+
 #[test]
 fn responses_are_the_references() {
-    let of = ["text_three", "json_mixed", "image_one"];
+    // The logits of `expected.json` and these responses come from two runs of the reference. The second one followed a
+    // run in BF16, which had left its rotary frequencies rounded to BF16, so text answers differ in the fourth digit.
+    let of = [("text_three", 1e-3), ("json_mixed", 1e-3), ("image_one", 0.0)];
     let pairs = golden("systemone.json");
     assert_eq!(pairs.len(), of.len());
-    for (pair, id) in pairs.iter().zip(of) {
+    for (pair, (id, tolerance)) in pairs.iter().zip(of) {
         let mut case = Case::new(id, pair.get("request").unwrap());
         let decision = decision(&mut case, &logits(expected(id)));
-        assert_eq!(
-            decision.to_json(&REFERENCE).to_string(),
-            pair.get("response").unwrap().to_string(),
-            "{id}"
-        );
+        let (found, golden) = (decision.to_json(&REFERENCE), pair.get("response").unwrap());
+        assert!(near(&found, golden, tolerance), "{id}: {found}\n{golden}");
     }
 }
 
@@ -128,7 +139,7 @@ fn logits_that_do_not_fit_are_errors() {
     for bad in [f32::NAN, f32::INFINITY] {
         match run(&record, &[vec![0.0, bad]]) {
             Err(Error::Checkpoint { message, .. }) => {
-                assert!(message.contains("questions.mood"), "{message}")
+                assert!(message.contains("questions.mood"), "{message}");
             }
             other => panic!("{other:?}"),
         }
