@@ -37,7 +37,7 @@ pub fn expected_tensors(config: &GliClassConfig) -> Expected {
         tensors,
         aliases: vec![Alias { name: TABLE.to_owned(), other: TABLE_ALIAS.to_owned() }],
         ignored: ["", "model.", ENCODER].map(|prefix| format!("{prefix}position_embeddings")).to_vec(),
-        slices: Vec::new(),
+        ..Expected::default()
     }
 }
 
