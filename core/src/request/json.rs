@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::quote::quote;
+use super::quote::step;
 use crate::{Error, Result};
 
 /// JSON text as a value; the order of keys is kept.
@@ -47,10 +47,7 @@ impl fmt::Display for Path<'_> {
             Step::Index(index) => write!(f, "[{index}]"),
             Step::Key(key) => {
                 f.write_str(if self.above.is_some() { "." } else { "" })?;
-                let plain = !key.is_empty()
-                    && key.len() <= 40
-                    && key.chars().all(|c| c.is_alphanumeric() || c == '_');
-                f.write_str(&if plain { key.to_owned() } else { quote(key) })
+                f.write_str(&step(key))
             }
         }
     }

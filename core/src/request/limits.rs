@@ -27,3 +27,30 @@ pub const MAX_TOKENS: usize = 1 << 17;
 pub const MAX_SEQUENCES: usize = 4096;
 /// Bytes of all rendered prompts of one request, over all its forward passes.
 pub const MAX_RENDERED_BYTES: usize = 64 << 20;
+
+/// Bytes of the JSON text of a decision request.
+pub const MAX_JSON_BYTES: usize = 32 << 20;
+/// Values, keys not counted, of one JSON text.
+pub const MAX_JSON_VALUES: usize = 1 << 20;
+/// Levels of nesting of one JSON text.
+pub const MAX_JSON_DEPTH: usize = 128;
+/// Digits of a whole number in JSON, as in Python.
+pub const MAX_INTEGER_DIGITS: usize = 4300;
+/// Questions of one decision request.
+pub const MAX_QUESTIONS: usize = 64;
+/// Options of a choice.
+pub const MAX_OPTIONS: usize = 255;
+/// Levels of a score.
+pub const MAX_LEVELS: usize = 10;
+/// Bytes of a question's id.
+pub const MAX_QUESTION_ID_BYTES: usize = 1024;
+/// Bytes of an option's id.
+pub const MAX_OPTION_ID_BYTES: usize = 4096;
+/// Bytes of the rendered state.
+pub const MAX_STATE_BYTES: usize = MAX_TEXT_BYTES;
+/// Bytes of all rendered questions and options.
+pub const MAX_SCHEMA_BYTES: usize = 4 << 20;
+/// Videos of one decision request.
+pub const MAX_VIDEOS: usize = 4;
+/// Frames of one video.
+pub const MAX_VIDEO_FRAMES: usize = 768;

@@ -13,6 +13,14 @@ pub(crate) fn quote(text: &str) -> String {
     }
 }
 
+/// A key as part of a field's path: as it is if it is a plain name, else quoted.
+pub(crate) fn step(key: &str) -> String {
+    let plain = !key.is_empty()
+        && key.len() <= SHOWN
+        && key.chars().all(|character| character.is_alphanumeric() || character == '_');
+    if plain { key.to_owned() } else { quote(key) }
+}
+
 /// A JSON value's type in words.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {

@@ -1,9 +1,10 @@
 //! Request → token ids and positions.
 //!
-//! [`Tokenizer`] wraps `tokenizer.json`; [`gliclass`] renders and tokenizes a classification prompt and truncates it;
-//! [`Sequence`] is what a graph consumes.
+//! [`Tokenizer`] wraps `tokenizer.json`; [`gliclass`] and [`clef`] render and tokenize the prompts of their models and
+//! truncate them; [`Sequence`] and [`clef::Record`] are what a graph consumes.
 
 mod charsmap;
+pub mod clef;
 pub mod gliclass;
 mod positions;
 mod sequence;

@@ -3,6 +3,9 @@
 use super::tokenizer_file::{AddedToken, Outline, Template, wrong};
 use crate::{Error, Result};
 use std::sync::Arc;
+use tokenizers::{
+    Model as _, NormalizedString, Normalizer as _, OffsetType, PreTokenizedString, PreTokenizer as _,
+};
 
 /// A tokenizer that never truncates or pads by itself.
 ///
@@ -87,6 +90,31 @@ impl Tokenizer {
             return Err(Error::Internal(format!("{} tokens with {} offsets", ids.len(), offsets.len())));
         }
         Ok(Encoded { ids: ids.to_vec(), offsets: offsets.to_vec() })
+    }
+
+    /// Token ids of a text, without the tokens around the content.
+    pub fn ids(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = self.inner.encode_fast(text, false).map_err(|error| wrong(error.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Token ids of a text in which no added token is recognised: what looks like one is text like any other.
+    ///
+    /// The same ids as [`Tokenizer::ids`] gives for a text without added tokens.
+    pub fn plain_ids(&self, text: &str) -> Result<Vec<u32>> {
+        let ids = || -> tokenizers::Result<Vec<u32>> {
+            let mut text = NormalizedString::from(text);
+            if let Some(normalizer) = self.inner.get_normalizer() {
+                normalizer.normalize(&mut text)?;
+            }
+            let mut pieces = PreTokenizedString::from(text);
+            if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
+                pre_tokenizer.pre_tokenize(&mut pieces)?;
+            }
+            self.inner.get_model().tokenize_in_pretokenized(&mut pieces, None)?;
+            Ok(pieces.into_encoding(None, 0, OffsetType::None)?.get_ids().to_vec())
+        };
+        ids().map_err(|error| wrong(error.to_string()))
     }
 
     /// The content with the tokens that stand around it.

@@ -57,7 +57,9 @@ const PRE_TOKENIZERS: &[&str] = &[
 /// Regular expressions known to be harmless: no unbounded backtracking, the same matches in both engines.
 const EXPRESSIONS: &[&str] = &[
     " {2,}",
+    // Qwen2 and the CLEF releases; then Qwen3.5 and later, where marks belong to letters.
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 ];
 
 /// The parts of the file that are checked here; the vocabulary is left to the tokenizer crate.
