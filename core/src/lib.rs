@@ -18,6 +18,7 @@ pub mod engine;
 mod error;
 pub mod graph;
 pub mod heads;
+pub mod media;
 pub mod models;
 pub mod numerics;
 pub mod request;
