@@ -163,7 +163,7 @@ pub fn expected_of(graph: &Graph) -> Expected {
             companions: Vec::new(),
         }
     });
-    Expected { tensors: tensors.collect(), aliases: Vec::new(), ignored: Vec::new() }
+    Expected { tensors: tensors.collect(), ..Expected::default() }
 }
 
 /// The shape of Multilang Ultra with fewer blocks or embedding rows where wanted.

@@ -105,10 +105,13 @@ mod directory {
     use crate::{Error, Result};
 
     /// The files of a model that are read into memory, and the largest size of each; weights are mapped and have none.
-    const READ: [(&str, u64); 7] = [
+    const READ: [(&str, u64); 10] = [
         ("config.json", 16 << 20),
+        ("joint_head_config.json", 16 << 20),
         ("model.safetensors.index.json", 16 << 20),
+        ("processor_config.json", 16 << 20),
         ("provenance.json", 16 << 20),
+        ("quantization_config.json", 16 << 20),
         ("special_tokens_map.json", 16 << 20),
         ("tokenizer.json", 64 << 20),
         ("tokenizer_config.json", 16 << 20),
@@ -128,7 +131,7 @@ mod directory {
     }
 
     impl ModelFiles {
-        /// Opens a model's directory: `*.safetensors` (memory-mapped), their index, `config.json`, the tokenizer's
+        /// Opens a model's directory: `*.safetensors` (memory-mapped), their index, the configurations, the tokenizer's
         /// files, `provenance.json` and `SHA256SUMS`; everything else is left alone, as is everything that is not a
         /// regular file or a link to one, except `SHA256SUMS`, which is then refused.
         ///

@@ -14,9 +14,11 @@ pub(crate) mod json;
 #[cfg(feature = "native")]
 mod mapped;
 mod parallel;
+mod quantization;
 mod scan;
 mod shards;
 mod spec;
+mod storage;
 mod sums;
 mod view;
 mod weights;
@@ -25,12 +27,14 @@ mod writer;
 pub use files::{Blob, ModelFiles};
 #[cfg(feature = "native")]
 pub use mapped::Mapped;
+pub use quantization::{Int8Layer, Recipe};
 pub use shards::weight_files;
-pub use spec::{Alias, Companion, Expected, Slice, StoredTensor, TensorSpec, Values};
+pub use spec::{Alias, Companion, Expected, Fused, SideFile, Slice, StoredTensor, TensorSpec, Values};
+pub use storage::Storage;
 pub use sums::{Digest, parse as parse_sums};
 pub use view::{StoredType, TensorView};
 pub use weights::{Checks, Weights};
-pub use writer::FileLayout;
+pub use writer::{FileLayout, FileNotes};
 
 /// A name from a file, safe to print: escaped and cut.
 pub(crate) fn shown(name: &str) -> String {

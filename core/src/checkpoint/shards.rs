@@ -1,8 +1,9 @@
-//! Which files hold the weights: one `model.safetensors`, or shards named by an index.
+//! Which files hold the weights: one `model.safetensors`, or shards named by an index, and files that a model has
+//! besides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ModelFiles, json, shown};
+use super::{ModelFiles, SideFile, json, shown};
 use crate::{Error, Result};
 
 /// The usual single file.
@@ -15,6 +16,8 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 pub(super) struct Plan {
     /// File names, in order; not empty.
     pub(super) files: Vec<String>,
+    /// Prefix that the tensors of a file get, by file.
+    pub(super) prefixes: BTreeMap<String, String>,
     /// Tensor → file, from the index.
     pub(super) listed: Option<BTreeMap<String, String>>,
 }
@@ -31,9 +34,27 @@ impl Plan {
 /// # Errors
 /// [`Error::Checkpoint`] for a malformed index, a shard name that is not a plain file name, or a `model.safetensors`
 /// beside an index that does not list it.
-pub(super) fn plan(files: &ModelFiles) -> Result<Plan> {
+pub(super) fn plan(files: &ModelFiles, side_files: &[SideFile]) -> Result<Plan> {
+    let mut plan = own(files)?;
+    for side in side_files {
+        // An index may list such a file as one of its shards.
+        if !plan.files.contains(&side.file) {
+            if files.get(&side.file).is_none() {
+                continue;
+            }
+            plan.files.push(side.file.clone());
+        }
+        plan.prefixes.insert(side.file.clone(), side.prefix.clone());
+    }
+    plan.files.sort_unstable();
+    Ok(plan)
+}
+
+/// The model's own files.
+fn own(files: &ModelFiles) -> Result<Plan> {
+    let prefixes = BTreeMap::new();
     let Some(index) = files.get(INDEX) else {
-        return Ok(Plan { files: vec![SINGLE.to_owned()], listed: None });
+        return Ok(Plan { files: vec![SINGLE.to_owned()], prefixes, listed: None });
     };
     let fail = |message: String| Error::checkpoint(INDEX, message);
     let root = json::object(INDEX, index.bytes())?;
@@ -63,18 +84,19 @@ pub(super) fn plan(files: &ModelFiles) -> Result<Plan> {
             "{SINGLE} is there too, but not listed: which of the two holds the weights?"
         )));
     }
-    Ok(Plan { files: names.into_iter().cloned().collect(), listed: Some(listed) })
+    Ok(Plan { files: names.into_iter().cloned().collect(), prefixes, listed: Some(listed) })
 }
 
 /// The names of the files that hold a model's weights, from the files there are so far: the shards of
 /// `model.safetensors.index.json` where that is one of them, `model.safetensors` otherwise.
 ///
-/// For callers that fetch files one by one; a [`super::Weights`] finds its files itself.
+/// For callers that fetch files one by one; a [`super::Weights`] finds its files itself, those of
+/// [`super::Expected::side_files`] included.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] for a malformed index.
 pub fn weight_files(files: &ModelFiles) -> Result<Vec<String>> {
-    Ok(plan(files)?.files)
+    Ok(plan(files, &[])?.files)
 }
 
 /// A name without any path in it.
@@ -90,7 +112,9 @@ pub(super) fn check(listed: &BTreeMap<String, String>, found: &[(String, Vec<Str
     let mut absent: BTreeMap<(&str, &str), ()> =
         listed.iter().map(|(tensor, file)| ((file.as_str(), tensor.as_str()), ())).collect();
     let mut extra = Vec::new();
-    for (file, tensors) in found {
+    let files: BTreeSet<&String> = listed.values().collect();
+    // A file besides the model's own is not in the index.
+    for (file, tensors) in found.iter().filter(|(file, _)| files.contains(file)) {
         for tensor in tensors {
             if absent.remove(&(file.as_str(), tensor.as_str())).is_none() {
                 extra.push(format!("{} in {file}", shown(tensor)));

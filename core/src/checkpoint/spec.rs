@@ -29,11 +29,13 @@ pub struct TensorSpec {
     pub companions: Vec<Companion>,
 }
 
-/// A tensor that must be there exactly when another one is stored in a certain type.
+/// A tensor that goes with another one when that is stored in a certain type, and only then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Companion {
-    /// The stored type that needs it.
+    /// The stored type that goes with it.
     pub when: StoredType,
+    /// Whether it must be there.
+    pub required: bool,
     /// The tensor; its own companions are not looked at.
     pub tensor: TensorSpec,
 }
@@ -59,7 +61,27 @@ impl TensorSpec {
         let mut scale = Self::float(format!("{module}.weight_scale"), [rows, 1]);
         scale.allowed = vec![StoredType::BF16, StoredType::F32];
         scale.values = Values::Positive;
-        spec.companions.push(Companion { when: StoredType::F8E4M3, tensor: scale });
+        spec.companions.push(Companion { when: StoredType::F8E4M3, required: true, tensor: scale });
+        spec
+    }
+
+    /// `MODULE.weight` `[rows, columns]`, as a float type or as INT8 codes, rotated or not, with one scale a row: then,
+    /// and only then, `MODULE.weight_scale` `[rows, 1]` in F32, every scale finite and greater than zero, and perhaps
+    /// `MODULE.bias` `[rows]` in F32 or BF16, which is added after scaling. [`Weights::storage`](super::Weights::storage)
+    /// says which of these a checkpoint has.
+    ///
+    /// Files may store `[rows]` scales and call them `scale_weight`; they must say whether the codes are rotated (see
+    /// [`Weights::open`](super::Weights::open)).
+    pub fn int8_projection(module: &str, rows: usize, columns: usize) -> Self {
+        let mut spec = Self::float(format!("{module}.weight"), [rows, columns]);
+        spec.allowed.push(StoredType::I8);
+        let mut scale = Self::float(format!("{module}.weight_scale"), [rows, 1]);
+        scale.allowed = vec![StoredType::F32];
+        scale.values = Values::Positive;
+        let mut bias = Self::float(format!("{module}.bias"), [rows]);
+        bias.allowed = vec![StoredType::F32, StoredType::BF16];
+        let companion = |required, tensor| Companion { when: StoredType::I8, required, tensor };
+        spec.companions.extend([companion(true, scale), companion(false, bias)]);
         spec
     }
 
@@ -101,8 +123,32 @@ pub struct Expected {
     pub aliases: Vec<Alias>,
     /// Tensors that are known not to matter.
     pub ignored: Vec<String>,
+    /// What the names of further tensors begin with that do not matter, for example `mtp.`.
+    pub ignored_prefixes: Vec<String>,
+    /// Matrices that a file may hold as one.
+    pub fused: Vec<Fused>,
+    /// Files besides the model's own that hold some of the tensors.
+    pub side_files: Vec<SideFile>,
     /// Parts of tensors that the model reads on their own.
     pub slices: Vec<Slice>,
+}
+
+/// Matrices that a file may hold as one, one below the other. Everybody else sees the parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fused {
+    /// Module of the one matrix.
+    pub name: String,
+    /// Modules of its parts and their rows, from the top.
+    pub parts: Vec<(String, usize)>,
+}
+
+/// A weight file besides the model's own. Where it is missing, its tensors must be in the model's own files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SideFile {
+    /// Its name.
+    pub file: String,
+    /// What [`Expected::tensors`] puts before the names of its tensors.
+    pub prefix: String,
 }
 
 /// A tensor as a writer would store it.
@@ -124,13 +170,13 @@ impl StoredTensor {
 }
 
 impl Expected {
-    /// The tensors of a file in which each tensor is stored as `choose` says, companions included.
+    /// The tensors of a file in which each tensor is stored as `choose` says, required companions included.
     pub fn stored(&self, choose: impl Fn(&TensorSpec) -> StoredType) -> Vec<StoredTensor> {
         let mut list = Vec::new();
         for spec in &self.tensors {
             let dtype = choose(spec);
             list.push(StoredTensor { name: spec.name.clone(), dtype, shape: spec.shape.clone() });
-            for companion in spec.companions.iter().filter(|c| c.when == dtype) {
+            for companion in spec.companions.iter().filter(|c| c.required && c.when == dtype) {
                 let (name, shape) = (companion.tensor.name.clone(), companion.tensor.shape.clone());
                 list.push(StoredTensor { name, dtype: choose(&companion.tensor), shape });
             }

@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::container::{self, Entry};
+use super::quantization::{self, Context, Rotations};
 use super::{
-    Blob, Companion, Digest, Expected, ModelFiles, Slice, StoredType, TensorSpec, TensorView, Values, listed,
-    parallel, scan, shards, shown,
+    Blob, Companion, Digest, Expected, ModelFiles, Slice, Storage, StoredType, TensorSpec, TensorView,
+    Values, listed, parallel, scan, shards, shown,
 };
+use crate::numerics::hadamard::Group;
 use crate::{Error, Result};
 
 /// What [`Weights::open`] checks besides names, types and shapes, which it always does.
@@ -48,6 +50,7 @@ struct Inner {
     slices: BTreeMap<String, Tensor>,
     /// Other name → name.
     aliases: BTreeMap<String, String>,
+    rotations: Rotations,
     metadata: BTreeMap<String, String>,
 }
 
@@ -55,6 +58,7 @@ struct Inner {
 struct WeightFile {
     name: String,
     blob: Blob,
+    metadata: BTreeMap<String, String>,
     digest: OnceLock<Digest>,
 }
 
@@ -68,23 +72,29 @@ struct Tensor {
 }
 
 /// Tensors found, not yet compared with what is expected: name → (file, entry).
-type Found = BTreeMap<String, (usize, Entry)>;
+pub(super) type Found = BTreeMap<String, (usize, Entry)>;
 
 impl Weights {
-    /// Opens the weights of a model: `model.safetensors`, or the shards that `model.safetensors.index.json` names.
-    /// Nothing is copied; the tensors borrow the files' bytes.
+    /// Opens the weights of a model: `model.safetensors`, or the shards that `model.safetensors.index.json` names, and
+    /// what there is of [`Expected::side_files`]. Nothing is copied; the tensors borrow the files' bytes.
+    ///
+    /// A matrix of INT8 codes must be described, by `MODULE.comfy_quant`, by `_quantization_metadata` in a file's
+    /// header, by `quantization_config` in `config.json` or `quantization_config.json`, or by
+    /// `MODULE.int8_convrot_groupsize`; all descriptions must agree. Sums that a file recorded of its rows
+    /// (`engine_calibration`) are compared together with the values.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] naming the file or tensor, what was found and what is allowed:
     /// a missing or damaged file, a wrong SHA-256, an index that disagrees with its shards, missing or unexpected
     /// tensors (all of them in one message), a second name with other bytes, a wrong type or shape, a scale without a
-    /// quantized weight or the reverse, a value that is not finite, a scale that is not greater than zero.
+    /// quantized weight or the reverse, codes that are not described, are described twice and differently, or not
+    /// understood, a value that is not finite, a scale that is not greater than zero.
     pub fn open(files: &ModelFiles, expected: &Expected, checks: Checks) -> Result<Self> {
-        let plan = shards::plan(files)?;
+        let plan = shards::plan(files, &expected.side_files)?;
         let blobs = plan.files.iter().map(|name| files.needed(name)).collect::<Result<Vec<_>>>()?;
         let opened: Vec<(&String, &Blob)> = plan.files.iter().zip(blobs).collect();
         // Headers first: they are cheap, and a wrong model should not be hashed to find out.
-        let containers = opened
+        let mut containers = opened
             .iter()
             .map(|(name, blob)| container::parse(name, blob.bytes()))
             .collect::<Result<Vec<_>>>()?;
@@ -94,16 +104,19 @@ impl Weights {
                 plan.files.iter().zip(&containers).map(|(f, c)| (f.clone(), names(c))).collect();
             shards::check(listed, &there)?;
         }
-        let mut found = Found::new();
-        let mut metadata = BTreeMap::new();
-        for (file, container) in containers.into_iter().enumerate() {
-            metadata.extend(container.metadata);
-            // The index has been compared with the shards, so no name can come twice.
-            found.extend(container.entries.into_iter().map(|(name, entry)| (name, (file, entry))));
-        }
-        let blob = |file: usize| opened.get(file).map_or(&[][..], |(_, b)| b.bytes());
-        merge_aliases(&mut found, expected, blob)?;
-        let tensors = match_expected(found, expected, plan.item())?;
+        let mut found = gather(&mut containers, &plan)?;
+        let bytes: Vec<&[u8]> = opened.iter().map(|(_, b)| b.bytes()).collect();
+        let headers = plan
+            .files
+            .iter()
+            .zip(&containers)
+            .map(|(file, c)| quantization::header(file, &c.metadata))
+            .collect::<Result<Vec<_>>>()?;
+        let fused = quantization::split(&mut found, expected)?;
+        merge_aliases(&mut found, expected, |file| bytes.get(file).copied().unwrap_or_default())?;
+        let context = Context { headers: &headers, bytes: &bytes, fused: &fused };
+        let rotations = quantization::resolve(&mut found, expected, files, &context)?;
+        let tensors = match_expected(found, expected, &plan)?;
 
         let digests =
             parallel::map(
@@ -112,17 +125,27 @@ impl Weights {
                     if checks.sums { files.check_sum(name, blob) } else { Ok(None) }
                 },
             );
-        let weight_files = opened.iter().zip(digests).map(|((name, blob), digest)| {
-            let digest = digest?.map_or_else(OnceLock::new, OnceLock::from);
-            Ok(WeightFile { name: (*name).clone(), blob: (*blob).clone(), digest })
-        });
+        let mut metadata = BTreeMap::new();
+        let weight_files =
+            opened.iter().zip(digests).zip(containers).map(|(((name, blob), digest), container)| {
+                let digest = digest?.map_or_else(OnceLock::new, OnceLock::from);
+                metadata.extend(container.metadata.clone());
+                Ok(WeightFile {
+                    name: (*name).clone(),
+                    blob: (*blob).clone(),
+                    metadata: container.metadata,
+                    digest,
+                })
+            });
+        let weight_files = weight_files.collect::<Result<_>>()?;
         let aliases = expected.aliases.iter().map(|a| (a.other.clone(), a.name.clone())).collect();
         let slices = expected.slices.iter().map(|s| Ok((s.name.clone(), slice(&tensors, s)?)));
         let slices = slices.collect::<Result<_>>()?;
-        let files = weight_files.collect::<Result<_>>()?;
-        let weights = Self(Arc::new(Inner { files, tensors, slices, aliases, metadata }));
+        let weights =
+            Self(Arc::new(Inner { files: weight_files, tensors, slices, aliases, rotations, metadata }));
         if checks.values {
             weights.check_values()?;
+            weights.check_recorded()?;
         }
         Ok(weights)
     }
@@ -140,6 +163,24 @@ impl Weights {
     pub fn find(&self, name: &str) -> Option<TensorView<'_>> {
         let name = self.0.aliases.get(name).map_or(name, String::as_str);
         self.0.tensors.get(name).or_else(|| self.0.slices.get(name)).map(|t| self.view(t))
+    }
+
+    /// How a projection ([`TensorSpec::projection`], [`TensorSpec::int8_projection`]) is stored: the type of
+    /// `MODULE.weight`, the names of its scale and bias where they are there, the rotation of its codes.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when `MODULE.weight` is not part of the checked set.
+    pub fn storage(&self, module: &str) -> Result<Storage> {
+        let there = |part: &str| {
+            let name = format!("{module}.{part}");
+            self.find(&name).is_some().then_some(name)
+        };
+        Ok(Storage {
+            dtype: self.tensor(&format!("{module}.weight"))?.dtype,
+            scale: there("weight_scale"),
+            bias: there("bias"),
+            rotation: self.0.rotations.get(module).copied().flatten(),
+        })
     }
 
     /// All tensors in the order of their names, ignored ones and second names left out.
@@ -183,6 +224,27 @@ impl Weights {
         }
     }
 
+    /// Compares the sums that the files recorded of their own rows.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] naming the matrix.
+    pub fn check_recorded(&self) -> Result<()> {
+        for file in &self.0.files {
+            quantization::checked(&file.name, &file.metadata, |module| self.first_codes(module))?;
+        }
+        Ok(())
+    }
+
+    /// Codes, scale and rotation of the first row of a module that is stored as codes.
+    fn first_codes(&self, module: &str) -> Option<(&[i8], f32, Option<Group>)> {
+        let rotation = *self.0.rotations.get(module)?;
+        let (weight, scale) =
+            (self.find(&format!("{module}.weight"))?, self.find(&format!("{module}.weight_scale"))?);
+        let mut first = [0.0];
+        TensorView { shape: &[usize::MAX], ..scale }.decode_rows(0..1, &mut first);
+        Some((bytemuck::cast_slice(weight.bytes.get(..weight.row_len())?), first[0], rotation))
+    }
+
     fn check_values(&self) -> Result<()> {
         let (names, views): (Vec<&String>, Vec<_>) =
             self.0.tensors.iter().map(|(name, t)| (name, (self.view(t), t.values))).unzip();
@@ -214,6 +276,23 @@ fn slice(tensors: &BTreeMap<String, Tensor>, slice: &Slice) -> Result<Tensor> {
     Ok(Tensor { dtype: whole.dtype, shape, values: whole.values, file: whole.file, range })
 }
 
+/// The tensors of all files under the names that the model uses.
+fn gather(containers: &mut [container::Container], plan: &shards::Plan) -> Result<Found> {
+    let mut found = Found::new();
+    for (index, (file, container)) in plan.files.iter().zip(containers).enumerate() {
+        let prefix = plan.prefixes.get(file).map_or("", String::as_str);
+        for (name, entry) in std::mem::take(&mut container.entries) {
+            let name = if name.starts_with(prefix) { name } else { format!("{prefix}{name}") };
+            if let Some((before, _)) = found.insert(name.clone(), (index, entry)) {
+                let first = plan.files.get(before).map_or("", String::as_str);
+                let message = format!("both in {first} and in {file}; which of the two holds?");
+                return Err(Error::checkpoint(shown(&name), message));
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Brings every tensor with two names under its first name.
 fn merge_aliases<'a>(found: &mut Found, expected: &Expected, blob: impl Fn(usize) -> &'a [u8]) -> Result<()> {
     for alias in &expected.aliases {
@@ -234,7 +313,11 @@ fn merge_aliases<'a>(found: &mut Found, expected: &Expected, blob: impl Fn(usize
 }
 
 /// Takes every expected tensor out of `found`; nothing may be left.
-fn match_expected(mut found: Found, expected: &Expected, item: &str) -> Result<BTreeMap<String, Tensor>> {
+fn match_expected(
+    mut found: Found,
+    expected: &Expected,
+    plan: &shards::Plan,
+) -> Result<BTreeMap<String, Tensor>> {
     let mut taken = Vec::new();
     let mut missing = Vec::new();
     let mut reasons = BTreeMap::new();
@@ -248,34 +331,44 @@ fn match_expected(mut found: Found, expected: &Expected, item: &str) -> Result<B
             continue;
         };
         let stored = StoredType::from_file(at.1.dtype);
-        for Companion { when, tensor } in &spec.companions {
+        for Companion { when, required, tensor } in &spec.companions {
             let because = format!(" ({} is {})", spec.name, at.1.dtype);
             if stored != Some(*when) {
                 reasons.insert(tensor.name.clone(), because);
             } else if let Some(at) = found.remove(&tensor.name) {
                 taken.push((tensor, at));
-            } else {
+            } else if *required {
                 missing.push(format!("{}{because}", tensor.name));
             }
         }
         taken.push((spec, at));
     }
-    found.retain(|name, _| !expected.ignored.contains(name));
+    found.retain(|name, _| {
+        !expected.ignored.contains(name) && !expected.ignored_prefixes.iter().any(|p| name.starts_with(p))
+    });
     if !missing.is_empty() || !found.is_empty() {
         let unexpected: Vec<String> =
             found.keys().map(|n| format!("{}{}", shown(n), reasons.get(n).map_or("", |r| r))).collect();
-        return Err(Error::checkpoint(item, difference(&missing, &unexpected, &expected.ignored)));
+        let mut message = difference(&missing, &unexpected, expected);
+        for side in expected.side_files.iter().filter(|s| !plan.files.contains(&s.file)) {
+            if missing.iter().any(|name| name.starts_with(&side.prefix)) {
+                message.push_str(&format!("; {} is not there", side.file));
+            }
+        }
+        return Err(Error::checkpoint(plan.item(), message));
     }
     taken.into_iter().map(|(spec, at)| Ok((spec.name.clone(), checked(spec, at)?))).collect()
 }
 
-fn difference(missing: &[String], unexpected: &[String], ignored: &[String]) -> String {
+fn difference(missing: &[String], unexpected: &[String], expected: &Expected) -> String {
     let mut parts = Vec::new();
     if !missing.is_empty() {
         parts.push(format!("{} missing: {}", count(missing.len()), listed(missing)));
     }
     if !unexpected.is_empty() {
-        let besides = if ignored.is_empty() { "nothing".to_owned() } else { listed(ignored) };
+        let mut ignored = expected.ignored.clone();
+        ignored.extend(expected.ignored_prefixes.iter().map(|p| format!("{p}*")));
+        let besides = if ignored.is_empty() { "nothing".to_owned() } else { listed(&ignored) };
         parts.push(format!(
             "{} not expected: {}; allowed besides the model's own: {besides}",
             count(unexpected.len()),

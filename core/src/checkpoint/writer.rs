@@ -1,9 +1,9 @@
 //! Writing a safetensors file, tensor by tensor.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use safetensors::Dtype;
-use safetensors::tensor::{Metadata, TensorInfo};
+use serde_json::{Map, Value, json};
 
 use super::{StoredTensor, StoredType};
 use crate::{Error, Result};
@@ -13,6 +13,17 @@ use crate::{Error, Result};
 pub struct FileLayout {
     header: Vec<u8>,
     tensors: Vec<StoredTensor>,
+    /// Bytes of the markers, which come last.
+    markers: Vec<u8>,
+}
+
+/// What a file holds besides its tensors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileNotes {
+    /// `__metadata__`; `{"format": "pt"}` is always there.
+    pub metadata: BTreeMap<String, String>,
+    /// Tensors of U8 `[n]` whose bytes are known beforehand, by name.
+    pub markers: BTreeMap<String, Vec<u8>>,
 }
 
 impl FileLayout {
@@ -22,38 +33,68 @@ impl FileLayout {
     /// # Errors
     /// [`Error::Internal`] when two tensors have one name or the sizes overflow.
     pub fn new(mut tensors: Vec<StoredTensor>) -> Result<Self> {
-        let fault = |e: &dyn std::fmt::Display| Error::Internal(format!("file layout: {e}"));
-        tensors.sort_by(|a, b| dtype(b).cmp(&dtype(a)).then_with(|| a.name.cmp(&b.name)));
-        let mut end = 0usize;
-        let mut infos = Vec::with_capacity(tensors.len());
-        for t in &tensors {
-            let bytes = usize::try_from(t.bytes()).map_err(|e| fault(&e))?;
+        let rank = |t: &StoredTensor| match t.dtype {
+            StoredType::F32 => 0,
+            StoredType::BF16 => 1,
+            StoredType::F16 => 2,
+            StoredType::F8E4M3 => 3,
+            StoredType::I8 => 4,
+        };
+        tensors.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name)));
+        Self::in_order(tensors, &FileNotes::default())
+    }
+
+    /// Lays a quantized file out: codes first, then F32, then the narrower types, each by name, markers last. So a
+    /// writer that finds the scales while it writes the codes has them in time, and every tensor is aligned as long as
+    /// matrices of codes have multiples of four elements.
+    ///
+    /// # Errors
+    /// As [`FileLayout::new`].
+    pub fn quantized(mut tensors: Vec<StoredTensor>, notes: &FileNotes) -> Result<Self> {
+        let rank = |t: &StoredTensor| (t.dtype != StoredType::I8, std::cmp::Reverse(t.dtype.bytes()));
+        tensors.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name)));
+        Self::in_order(tensors, notes)
+    }
+
+    fn in_order(tensors: Vec<StoredTensor>, notes: &FileNotes) -> Result<Self> {
+        let fault = |what: String| Error::Internal(format!("file layout: {what}"));
+        let stored = tensors.iter().map(|t| (&t.name, t.dtype.name(), t.shape.clone(), t.bytes()));
+        let markers = notes.markers.iter().map(|(n, b)| (n, "U8", vec![b.len()], b.len() as u64));
+        let mut names = BTreeSet::new();
+        let mut metadata = notes.metadata.clone();
+        metadata.entry("format".to_owned()).or_insert_with(|| "pt".to_owned());
+        // In order, so that the same tensors give the same bytes.
+        let mut header = Map::new();
+        header.insert("__metadata__".to_owned(), json!(metadata));
+        let mut end = 0u64;
+        for (name, dtype, shape, bytes) in stored.chain(markers) {
             let start = end;
-            end = start.checked_add(bytes).ok_or_else(|| fault(&"the file is too long"))?;
-            let info = TensorInfo { dtype: dtype(t), shape: t.shape.clone(), data_offsets: (start, end) };
-            infos.push((t.name.clone(), info));
+            end = start.checked_add(bytes).ok_or_else(|| fault("the file is too long".to_owned()))?;
+            if name == "__metadata__" || !names.insert(name) {
+                return Err(fault(format!("two tensors are called {name}")));
+            }
+            let entry = json!({"dtype": dtype, "shape": shape, "data_offsets": [start, end]});
+            header.insert(name.clone(), entry);
         }
-        // Without its `std` the crate has a map type of its own.
-        let format = std::iter::once(("format".to_owned(), "pt".to_owned())).collect();
-        let metadata = Metadata::new(Some(format), infos).map_err(|e| fault(&e))?;
-        let mut json = serde_json::to_vec(&metadata).map_err(|e| fault(&e))?;
+        let mut json = serde_json::to_vec(&Value::Object(header)).map_err(|e| fault(e.to_string()))?;
         json.resize(json.len().next_multiple_of(8), b' ');
         let mut header = (json.len() as u64).to_le_bytes().to_vec();
         header.extend(json);
-        Ok(Self { header, tensors })
+        Ok(Self { header, tensors, markers: notes.markers.values().flatten().copied().collect() })
     }
 
-    /// The tensors in file order.
+    /// The tensors in file order, markers left out.
     pub fn tensors(&self) -> &[StoredTensor] {
         &self.tensors
     }
 
     /// Bytes of the whole file.
     pub fn file_bytes(&self) -> u64 {
-        self.header.len() as u64 + self.tensors.iter().map(StoredTensor::bytes).sum::<u64>()
+        let tensors = self.tensors.iter().map(StoredTensor::bytes).sum::<u64>();
+        self.header.len() as u64 + tensors + self.markers.len() as u64
     }
 
-    /// Writes the file; `fill` writes each tensor's bytes, in file order.
+    /// Writes the file; `fill` writes each tensor's bytes, in file order. Markers are written here.
     ///
     /// # Errors
     /// [`Error::Io`] from writing, what `fill` returns, and [`Error::Internal`] when it wrote too few or too many
@@ -76,6 +117,7 @@ impl FileLayout {
                 )));
             }
         }
+        out.write_all(&self.markers).map_err(io)?;
         out.flush().map_err(io)
     }
 }
@@ -95,15 +137,5 @@ impl<W: Write> Write for Counted<'_, W> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
-    }
-}
-
-fn dtype(t: &StoredTensor) -> Dtype {
-    match t.dtype {
-        StoredType::F32 => Dtype::F32,
-        StoredType::F16 => Dtype::F16,
-        StoredType::BF16 => Dtype::BF16,
-        StoredType::F8E4M3 => Dtype::F8_E4M3,
-        StoredType::I8 => Dtype::I8,
     }
 }

@@ -1,43 +1,8 @@
 //! E4M3, bfloat16 and the FP8 quantizers against stored vectors, bit for bit.
 
 use dikast_core::numerics::{bf16, e4m3, fp8};
-use safetensors::SafeTensors;
 
-fn data(path: &str) -> Vec<u8> {
-    let path = format!("{}/../tests/data/{path}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-struct File<'a>(SafeTensors<'a>);
-
-impl<'a> File<'a> {
-    fn open(bytes: &'a [u8]) -> Self {
-        Self(SafeTensors::deserialize(bytes).expect("safetensors"))
-    }
-    fn u8(&self, name: &str) -> &'a [u8] {
-        self.0.tensor(name).expect(name).data()
-    }
-    fn u16(&self, name: &str) -> Vec<u16> {
-        self.u8(name).chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect()
-    }
-    fn f32(&self, name: &str) -> Vec<f32> {
-        self.u8(name).chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
-    }
-    fn f64(&self, name: &str) -> Vec<f64> {
-        self.u8(name).chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes"))).collect()
-    }
-    fn bf16(&self, name: &str) -> Vec<half::bf16> {
-        self.u16(name).into_iter().map(half::bf16::from_bits).collect()
-    }
-}
-
-fn widen(x: &[half::bf16]) -> Vec<f32> {
-    x.iter().map(|v| v.to_f32()).collect()
-}
-
-fn same(a: f32, b: f32) -> bool {
-    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
-}
+use crate::file::{File, data, same, widen};
 
 #[test]
 fn tables() {
