@@ -19,7 +19,7 @@ use crate::layout as tiles;
 use crate::memory::{DeviceMemory, PinnedMemory};
 use crate::plan::{self, Builder, Program};
 use crate::resident::{CudaResident, arena_bytes};
-use crate::{bucket, sources};
+use crate::{bucket, sources, support};
 
 /// Labels and sequences of the largest bucket for which the shared arena has room.
 const ARENA_COUNTS: usize = 512;
@@ -123,6 +123,7 @@ impl CudaBackend {
             sequences: ARENA_COUNTS.min(tokens),
             labels: ARENA_COUNTS.min(tokens),
             text_tokens: tokens,
+            ..Sizes::default()
         })
     }
 
@@ -269,6 +270,7 @@ fn widened(
     match tensor.dtype {
         DType::F32 => arena.read(offset, elements),
         DType::I32 => Ok(arena.read::<i32>(offset, elements)?.into_iter().map(|v| v as f32).collect()),
+        DType::I8 => Err(Error::Internal(format!("{} holds INT8 codes", tensor.name))),
         DType::F8E4M3 => {
             let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
             let capacity = tiles::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
@@ -291,6 +293,7 @@ impl Backend for CudaBackend {
     }
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
+        support::check(graph)?;
         let arena = arena_bytes(graph, &self.arena_bucket());
         let own = arena_bytes(graph, bucket);
         let inputs = InputLayout::new(graph, weights, bucket)?.bytes;

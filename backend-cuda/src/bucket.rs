@@ -21,6 +21,7 @@ pub(crate) fn of(sizes: &Sizes) -> Sizes {
         labels: round(sizes.labels, &COUNTS).min(tokens.max(sizes.labels)),
         // Text rows are some of the token rows.
         text_tokens: if sizes.text_tokens == 0 { 0 } else { tokens.max(sizes.text_tokens) },
+        ..*sizes
     }
 }
 
@@ -33,8 +34,8 @@ mod tests {
         for tokens in [1, 31, 64, 65, 130, 250, 300, 4096, 5000, 7000, 100_000] {
             for sequences in [1, 2, 9, 32, 300] {
                 for labels in [0, 1, 5, 33, 700, 20_000] {
-                    let sizes =
-                        Sizes { tokens, sequences: sequences.min(tokens), labels, text_tokens: tokens / 2 };
+                    let (sequences, text_tokens) = (sequences.min(tokens), tokens / 2);
+                    let sizes = Sizes { tokens, sequences, labels, text_tokens, ..Sizes::default() };
                     let bucket = of(&sizes);
                     assert!(sizes.fits(&bucket), "{sizes:?} {bucket:?}");
                     assert_eq!(of(&bucket), bucket);

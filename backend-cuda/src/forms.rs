@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
-use dikast_core::graph::{Graph, LstmDirection, RelativeBias, Step, WeightId};
+use dikast_core::graph::{Elements, Graph, LstmDirection, RelativeBias, Step, WeightId};
 use dikast_core::{Error, Result};
 
 use crate::layout;
@@ -76,6 +76,8 @@ pub(crate) fn of(graph: &Graph) -> Vec<Key> {
             | Step::PairProduct { .. }
             | Step::HopfieldMix { .. }
             | Step::Dot { .. } => {}
+            // Refused before anything is loaded, see `support`.
+            _ => {}
         }
     }
     keys.sort_unstable();
@@ -148,7 +150,9 @@ pub(crate) fn parts<'a>(
     for part in &weight.parts {
         let view = weights.tensor(part)?;
         rows += view.shape.first().copied().unwrap_or(1);
-        if view.shape.get(1..) != weight.shape.get(1..) || (view.dtype == StoredType::F8E4M3) != weight.fp8 {
+        if view.shape.get(1..) != weight.shape.get(1..)
+            || (view.dtype == StoredType::F8E4M3) != (weight.elements == Elements::E4M3)
+        {
             return Err(Error::checkpoint(
                 part,
                 format!("{:?} {:?} does not fit {} {:?}", view.dtype, view.shape, weight.name, weight.shape),

@@ -27,6 +27,7 @@ mod probe;
 mod profile;
 mod resident;
 mod sources;
+mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
 pub use probe::{Driver, driver};

@@ -35,6 +35,7 @@ pub(crate) fn layout(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayo
             // The uploaded block holds the inputs.
             DType::I32 => 0,
             DType::F32 => 4 * elements as u64,
+            DType::I8 => elements as u64,
             DType::F8E4M3 => {
                 let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
                 layout::codes_bytes(rows, elements.checked_div(rows).unwrap_or(0)) as u64
@@ -284,6 +285,7 @@ impl Builder<'_> {
                     &arguments,
                 )?
             }
+            _ => return Err(crate::support::lacking(step)),
         };
         Ok(Some(launch))
     }
@@ -564,6 +566,7 @@ fn activation_number(activation: Option<Activation>) -> i32 {
         Some(Activation::GeluErf) => 1,
         Some(Activation::GeluTanh) => 2,
         Some(Activation::Relu) => 3,
+        Some(Activation::Silu) => 4,
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn bucket(sizes: &Sizes) -> Sizes {
         sequences: power_of_two(sizes.sequences.max(1)),
         labels: step(sizes.labels, LABELS),
         text_tokens: if sizes.text_tokens == 0 { 0 } else { step(sizes.text_tokens, ROWS) },
+        ..*sizes
     }
 }
 
@@ -39,14 +40,16 @@ mod tests {
     #[test]
     fn a_bucket_fits_and_is_its_own_bucket() {
         for n in (0..500).chain([1000, 4097]) {
-            let sizes = Sizes { tokens: n, sequences: n / 7, labels: n / 3, text_tokens: n / 2 };
+            let sizes =
+                Sizes { tokens: n, sequences: n / 7, labels: n / 3, text_tokens: n / 2, ..Sizes::default() };
             let b = bucket(&sizes);
             assert!(sizes.fits(&b));
             assert_eq!(bucket(&b), b);
             assert!(n <= ROWS || b.tokens * 2 <= n * 3, "{n} → {}", b.tokens);
         }
         let most = usize::MAX;
-        let huge = Sizes { tokens: most, sequences: most, labels: most / 2 + 2, text_tokens: most };
+        let labels = most / 2 + 2;
+        let huge = Sizes { tokens: most, sequences: most, labels, text_tokens: most, ..Sizes::default() };
         assert!(huge.fits(&bucket(&huge)));
     }
 }

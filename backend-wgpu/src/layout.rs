@@ -36,7 +36,7 @@ pub(crate) fn tensor_bytes(graph: &Graph, id: TensorId, sizes: &Sizes) -> u64 {
     let rows = tensor.shape.first().map_or(1, |d| d.bind(sizes)) as u64;
     let columns: usize = tensor.shape.iter().skip(1).map(|d| d.bind(sizes)).product();
     let bytes = match tensor.dtype {
-        DType::F8E4M3 => rows * stride(columns) as u64,
+        DType::F8E4M3 | DType::I8 => rows * stride(columns) as u64,
         DType::F32 if tensor.shape.len() > 1 => rows * stride(columns) as u64 * 4,
         DType::F32 | DType::I32 => rows * columns as u64 * 4,
     };

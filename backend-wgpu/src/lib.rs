@@ -33,6 +33,7 @@ mod range;
 mod recipe;
 mod resident;
 mod shaders;
+mod support;
 mod tiles;
 
 pub use adapter::{AdapterSummary, adapters};

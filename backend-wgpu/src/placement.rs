@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use dikast_core::checkpoint::Weights;
-use dikast_core::graph::{Graph, Residency, Step, Weight, WeightId};
+use dikast_core::graph::{Elements, Graph, Residency, Step, Weight, WeightId};
 use dikast_core::{Error, Result};
 
 use crate::format::Format;
@@ -216,7 +216,9 @@ fn stored(weights: &Weights, weight: &Weight, device: &str) -> Result<Format> {
             device: device.to_owned(),
             need: format!("{name} in a storage type it reads: {:?} found", view.dtype),
         })?;
-        if view.shape.get(1..) != weight.shape.get(1..) || (format == Format::E4m3) != weight.fp8 {
+        if view.shape.get(1..) != weight.shape.get(1..)
+            || (format == Format::E4m3) != (weight.elements == Elements::E4M3)
+        {
             let message =
                 format!("{:?} {:?} does not fit {} {:?}", view.dtype, view.shape, weight.name, weight.shape);
             return Err(Error::checkpoint(name, message));

@@ -267,6 +267,11 @@ pub(crate) fn unpack(graph: &Graph, id: TensorId, sizes: &Sizes, bytes: &[u8]) -
     let rows = tensor.shape.first().map_or(1, |d| d.bind(sizes));
     let stride = if tensor.shape.len() > 1 { crate::layout::stride(columns) } else { columns };
     match tensor.dtype {
+        DType::I8 => bytes
+            .chunks(stride.max(1))
+            .take(rows)
+            .flat_map(|row| row[..columns].iter().map(|&c| f32::from(c.cast_signed())))
+            .collect(),
         DType::F8E4M3 => bytes
             .chunks(stride.max(1))
             .take(rows)

@@ -84,6 +84,7 @@ pub(crate) fn dim(dim: Dim) -> Result<u32> {
         Dim::Sym(Symbol::Labels) => Ok(2),
         Dim::Sym(Symbol::TextTokens) => Ok(3),
         Dim::Fixed(n) => small(n + 4),
+        Dim::Sym(symbol) => Err(Error::Internal(format!("no shader counts {symbol}"))),
         Dim::Offsets(_) => Err(Error::Internal("a matrix has offsets for rows".to_owned())),
     }
 }

@@ -4,8 +4,8 @@ use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::checkpoint::{StoredType, Weights};
 use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::{
-    Activation, Columns, Graph, GraphBuilder, InputKind, RelativeBias, Residency, Sizes, TensorId, Weight,
-    WeightId,
+    Activation, Columns, Elements, Graph, GraphBuilder, InputKind, RelativeBias, Residency, Sizes, TensorId,
+    Weight, WeightId,
 };
 use dikast_core::numerics::fp8;
 use dikast_core::{Error, Result};
@@ -52,7 +52,7 @@ fn case(
         name: "table".into(),
         parts: vec!["table".into()],
         shape: vec![rows, width],
-        fp8: false,
+        elements: Elements::Real,
         residency: Residency::HostRows,
     });
     let x = b.embed("x", ids, table, None);
@@ -170,7 +170,7 @@ fn fp8_weight(b: &mut GraphBuilder, name: &str, n: usize, k: usize) -> (WeightId
         name: name.to_owned(),
         parts: vec![name.to_owned()],
         shape: vec![n, k],
-        fp8: true,
+        elements: Elements::E4M3,
         residency: Residency::Device,
     });
     (weight, b.weight(format!("{name}.weight_scale"), &[n, 1]))

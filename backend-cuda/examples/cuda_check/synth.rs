@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use dikast_core::checkpoint::{Blob, Checks, Expected, ModelFiles, StoredType, TensorSpec, Values, Weights};
-use dikast_core::graph::Graph;
+use dikast_core::graph::{Elements, Graph};
 use dikast_core::models::gliclass::{ClassPooling, GliClassConfig, Mt5Config, Pooling, Scorer};
 use dikast_core::numerics::e4m3;
 
@@ -150,7 +150,7 @@ fn push(data: &mut Vec<u8>, dtype: StoredType, value: f32) {
 /// What the weights of a hand-made graph are.
 pub fn expected_of(graph: &Graph) -> Expected {
     let tensors = graph.weights().iter().map(|w| {
-        let allowed = if w.fp8 {
+        let allowed = if w.elements == Elements::E4M3 {
             vec![StoredType::F8E4M3]
         } else {
             vec![StoredType::F32, StoredType::F16, StoredType::BF16]

@@ -1,6 +1,6 @@
 //! The least time that a step can take on a device: its arithmetic, or its bytes, whichever is longer.
 
-use dikast_core::graph::{DType, Graph, InputKind, Sizes, Step, TensorId, WeightId};
+use dikast_core::graph::{DType, Elements, Graph, InputKind, Sizes, Step, TensorId, WeightId};
 
 use crate::ceilings::Ceilings;
 
@@ -51,7 +51,7 @@ pub(crate) fn flops(graph: &Graph, step: &Step, sizes: &Sizes, lengths: &[usize]
 fn bytes(graph: &Graph, step: &Step, sizes: &Sizes) -> f64 {
     let tensor = |id: TensorId| {
         let width = match graph.tensor(id).dtype {
-            DType::F8E4M3 => 1,
+            DType::F8E4M3 | DType::I8 => 1,
             DType::F32 | DType::I32 => 4,
         };
         (graph.len(id, sizes) * width) as f64
@@ -64,7 +64,8 @@ fn bytes(graph: &Graph, step: &Step, sizes: &Sizes) -> f64 {
             .iter()
             .map(|&id| {
                 let weight = graph.weight(id);
-                (weight.shape.iter().product::<usize>() * if weight.fp8 { 1 } else { 2 }) as f64
+                (weight.shape.iter().product::<usize>()
+                    * if weight.elements == Elements::E4M3 { 1 } else { 2 }) as f64
             })
             .sum(),
     };

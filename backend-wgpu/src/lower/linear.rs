@@ -275,5 +275,6 @@ fn number(activation: Option<Activation>) -> u32 {
         Some(Activation::GeluErf) => 1,
         Some(Activation::GeluTanh) => 2,
         Some(Activation::Relu) => 3,
+        Some(Activation::Silu) => 4,
     }
 }

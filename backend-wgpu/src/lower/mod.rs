@@ -88,6 +88,7 @@ impl Lowering<'_> {
             Step::PairProduct { .. } | Step::HopfieldMix { .. } | Step::Dot { .. } | Step::Scale { .. } => {
                 score::lower(self, step)
             }
+            _ => Err(crate::support::lacking(step)),
         }
     }
 

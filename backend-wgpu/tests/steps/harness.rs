@@ -5,7 +5,9 @@ use std::sync::Arc;
 use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::checkpoint::{Blob, Checks, Expected, ModelFiles, StoredType, TensorSpec, Values, Weights};
 use dikast_core::cpu::CpuBackend;
-use dikast_core::graph::{Graph, GraphBuilder, InputKind, Residency, Sizes, TensorId, Weight, WeightId};
+use dikast_core::graph::{
+    Elements, Graph, GraphBuilder, InputKind, Residency, Sizes, TensorId, Weight, WeightId,
+};
 use dikast_wgpu::{DeviceOptions, Precision, WgpuBackend};
 
 /// Set to `required`, it makes these tests fail on a machine without a device; otherwise they say that they did not run.
@@ -175,7 +177,7 @@ impl Case {
             name: name.to_owned(),
             parts: vec![name.to_owned()],
             shape: shape.to_vec(),
-            fp8: false,
+            elements: Elements::Real,
             residency,
         })
     }

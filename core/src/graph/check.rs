@@ -51,11 +51,11 @@ impl Checker<'_> {
     fn step(&self, step: &Step) -> Check {
         match *step {
             Step::Embed { ids, table, segments, out } => {
-                self.i32s(ids, &[Symbol::Tokens.into()])?;
+                self.i32s(ids, &[self.rows(out)])?;
                 let width = self.cols(out)?;
                 self.weight_width(table, width)?;
                 if let Some((ids, table)) = segments {
-                    self.i32s(ids, &[Symbol::Tokens.into()])?;
+                    self.i32s(ids, &[self.rows(out)])?;
                     self.weight_width(table, width)?;
                 }
                 Ok(())
@@ -114,8 +114,13 @@ impl Checker<'_> {
                 self.expect(self.cols(out)? == heads * head_dim, || {
                     "out is not heads × head_dim wide".into()
                 })?;
-                self.i32s(q_offsets, &[Dim::Offsets(Symbol::Sequences)])?;
-                self.i32s(kv_offsets, &[Dim::Offsets(Symbol::Sequences)])?;
+                // Groups are sequences, or frames of pictures.
+                let groups = match self.graph.tensor(q_offsets).shape.as_slice() {
+                    [Dim::Offsets(Symbol::Frames)] => Dim::Offsets(Symbol::Frames),
+                    _ => Dim::Offsets(Symbol::Sequences),
+                };
+                self.i32s(q_offsets, &[groups])?;
+                self.i32s(kv_offsets, &[groups])?;
                 if let Some(lengths) = kv_lengths {
                     self.i32s(lengths, &[Symbol::Sequences.into()])?;
                 }

@@ -12,13 +12,13 @@ use super::{TensorId, WeightId};
 /// One fused step. Matrices are row-major; a weight matrix is `[out, in]`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// `out[t] = table[ids[t]] (+ segment_table[segments[t]])`. Exact. `[tokens, D]`.
+    /// `out[t] = table[ids[t]] (+ segment_table[segments[t]])`. Exact.
     Embed {
-        /// `[tokens]` I32, each less than the table's rows.
+        /// `[rows]` I32, each less than the table's rows.
         ids: TensorId,
         /// `[vocabulary, D]`.
         table: WeightId,
-        /// `[tokens]` I32 segment ids and their `[segments, D]` table.
+        /// `[rows]` I32 segment ids and their `[segments, D]` table.
         segments: Option<(TensorId, WeightId)>,
         /// `[tokens, D]`.
         out: TensorId,
@@ -127,7 +127,8 @@ pub enum Step {
         /// `[rows, N]`.
         out: TensorId,
     },
-    /// `out = softmax(scale · q·kᵀ + bias)·v` per head and sequence, over keys of the same sequence; softmax in f32.
+    /// `out = softmax(scale · q·kᵀ + bias)·v` per head and sequence (or frame of a picture), over keys of the same
+    /// sequence; softmax in f32.
     /// A query without keys gets zeros.
     Attention {
         /// `[q_rows, heads·head_dim]`.

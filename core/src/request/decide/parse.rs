@@ -91,19 +91,26 @@ impl DecideRequest {
         if !rules.scalars {
             structured("state", &request.state, false)?;
         }
-        request.questions = match questions {
-            None => return Err(Error::invalid("questions", "missing")),
-            Some(Json::Object(questions)) => {
-                questions.into_iter().map(|(id, value)| question(id, value, rules)).collect::<Result<_>>()?
-            }
-            Some(Json::Array(_)) => {
-                let message = "a list found, a map of question id → question is allowed";
-                return Err(Error::invalid("questions", message));
-            }
-            Some(other) => return Err(wrong("questions", &other, "a map of question id → question")),
-        };
+        let questions = questions.ok_or_else(|| Error::invalid("questions", "missing"))?;
+        request.questions = Question::all_from_tree(questions, rules)?;
         request.validate()?;
         Ok(request)
+    }
+}
+
+impl Question {
+    /// The questions of a request's `questions`, unchecked but for their kinds; see [`DecideRequest::from_tree`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] naming the field, which starts with `questions`.
+    pub fn all_from_tree(questions: Json, rules: &Rules) -> Result<Vec<Self>> {
+        const ALLOWED: &str = "a map of question id → question";
+        match questions {
+            Json::Object(entries) => {
+                entries.into_iter().map(|(id, value)| question(id, value, rules)).collect()
+            }
+            other => Err(wrong("questions", &other, ALLOWED)),
+        }
     }
 }
 
