@@ -90,6 +90,12 @@ pub fn convert(
     })
 }
 
+/// Whether [`convert`] may write a file of this name.
+pub fn is_output(name: &str) -> bool {
+    let weights = name.ends_with(".safetensors") || name == "model.safetensors.index.json";
+    weights || name == SUMS || name == PROVENANCE || copied::NAMES.contains(&name)
+}
+
 /// Opens what was written as the engine does, and compares every byte on disk with its sum.
 fn verify(target: &Path, expected: &Expected) -> Result<()> {
     let files = ModelFiles::open(target)?;

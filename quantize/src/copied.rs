@@ -9,7 +9,7 @@ use dikast_core::{Error, Result};
 use crate::write::{WrittenFile, io_error, write_small};
 
 /// Their names, as far as they are there.
-const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 16] = [
     "LICENSE",
     "LICENSE.txt",
     "NOTICE",

@@ -15,7 +15,7 @@ mod plan;
 mod source;
 mod write;
 
-pub use convert::{Options, Report, convert};
+pub use convert::{Options, Report, convert, is_output};
 pub use family::expected_tensors;
 pub use plan::{Plan, SHARD_BYTES, Scheme};
 pub use source::{Checkpoint, Rows, Source};
