@@ -8,7 +8,7 @@ use image::ImageFormat;
 use proptest::prelude::*;
 
 use crate::fixture::{
-    animated_webp, apng, chunks, encoded, every_format, gif, gradient, limits, png, released, tiny,
+    animated_webp, apng, chunks, encoded, every_format, gif, gradient, limits, movie, png, released, tiny,
 };
 
 fn picture(bytes: &[u8]) -> Error {
@@ -251,7 +251,7 @@ fn feed(bytes: &[u8]) {
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = every_format().into_iter().map(|(_, bytes)| bytes).collect();
-    all.extend([gif(9, 7, &[40; 5]), apng(9, 7, &[40; 5]), animated_webp(9, 7, &[40; 5])]);
+    all.extend([gif(9, 7, &[40; 5]), apng(9, 7, &[40; 5]), animated_webp(9, 7, &[40; 5]), movie(), movie()]);
     all
 }
 
