@@ -106,6 +106,9 @@ fn frames<'a>(format: Format, bytes: &'a [u8], limits: &MediaLimits) -> ImageRes
         Format::WebP => {
             let mut decoder = WebPDecoder::new(cursor)?;
             decoder.set_limits(own)?;
+            if !decoder.has_animation() {
+                return Ok(Frames::new(Box::new(std::iter::empty())));
+            }
             Ok(decoder.into_frames())
         }
         _ => {
