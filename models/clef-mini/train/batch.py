@@ -7,9 +7,12 @@ GRIDS = [(h, w) for h in (8, 10, 12) for w in (8, 10, 12)]     # patches high an
 P = 144                                                        # patch slots a picture
 
 
+GAP = 3                                                        # padding between records of a row: the convolution looks back three tokens
+
+
 class Shape:
     """sizes of a batch and the layout of its byte buffer"""
-    def __init__(self, B=64, L=512, Qb=9, Ob=32, Rb=4, NI=24):
+    def __init__(self, B=64, L=512, Qb=8, Ob=32, Rb=4, NI=24):
         self.B, self.L, self.Qb, self.Ob, self.Rb, self.NI = B, L, Qb, Ob, Rb, NI
         f = [("ids", "i4", (B, L)), ("seg", "i4", (B, L)), ("pos", "i4", (3, B, L)),
              ("q_s", "i4", (B, Qb)), ("q_e", "i4", (B, Qb)), ("q_rec", "i4", (B, Qb)), ("q_type", "i4", (B, Qb)), ("q_dom", "i4", (B, Qb)),
@@ -79,7 +82,7 @@ class Packer:
                 miss += 1
                 if miss > 12: break
                 continue
-            rows[best].append((r, e)); room[best] -= n; cq[best] += nq; co[best] += no; ni += e[3] is not None
+            rows[best].append((r, e)); room[best] -= n + GAP; cq[best] += nq; co[best] += no; ni += e[3] is not None
         return self.collate(rows)
 
     def collate(self, rows):
@@ -103,5 +106,5 @@ class Packer:
                         if qid in lab: v["o_lab"][b, no] = lab[qid][m]
                         no += 1
                     nq += 1
-                c += n
+                c += n + GAP
         return buf, len(where), where

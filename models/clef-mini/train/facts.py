@@ -105,7 +105,7 @@ cancel a meeting / call off an appointment => The [review|workshop|lunch] on {da
 invite to a meeting / propose a date / want to meet => Shall we sit together on {day} at {time}? / Please join the kick-off in room {n}. / Let us meet to go through the numbers. / Do you have half an hour on {day}?
 # ask!
 ask for approval / need permission / want a sign-off => Do I have your okay for {price}? / Please approve the attached request. / May we go ahead with the supplier? / I need your signature on this.
-ask for information / want to know something / ask a question => Who is [responsible for|in charge of] the {serv}? / Where do I find the [template|figures|slides]? / What is the deadline for the report? / How do I get access to the archive?
+ask for information / want to know something => Who is [responsible for|in charge of] the {serv}? / Where do I find the [template|figures|slides]? / What is the deadline for the report? / How do I get access to the archive?
 offer help / want to support a colleague => Tell me if I can [take something off your plate|help]. / I have time on {day}, give me some of your tasks. / Happy to lend a hand.
 apologise / say sorry => Sorry [for the mix-up|about that|I forgot the file]. / My apologies for the late reply. / That was my mistake, please excuse me.
 # news!

@@ -1024,7 +1024,7 @@ def make(domain=None):
     state, qs = r[0], list(r[1])
     extra = r[2] if len(r) > 2 else None
     R.shuffle(qs)
-    k = 1 if pr(.12) else ri(2, 5) if pr(.85) else ri(4, 8)
+    k = ri(3, 6) if extra and extra[0] == "img" else 1 if pr(.12) else ri(2, 5) if pr(.85) else ri(4, 8)
     Q, T, seen = {}, {}, set()
     aux = []
     for i, q, t in qs[:k]:

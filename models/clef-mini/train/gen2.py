@@ -5,7 +5,7 @@ With HELD = False phrasings whose checksum falls into one eighth are never used;
 """
 import hashlib, json, math, os, re, zlib
 import numpy as np
-import facts, gen
+import facts, gen, more
 from gen import CITY, COLORN, DAYS, LAST, MONTHS, NAMES, OBJ, PROD, RGB, R, ch, choice, fill, ident, jit, noul, onehot, pr, ri, score, shape, slot, wrap_text
 
 HELD = False
@@ -59,7 +59,7 @@ def ask(vp, S, truth, ids=None, crit=True):
 BANK = facts.load()
 OPEN = {"customer": ["Hello,", "Hi there,", "Dear team,", "Good evening,", "To whom it may concern:", ""], "employee": ["Hi all,", "Hello {name},", "Dear colleagues,", ""], "applicant": ["Dear Sir or Madam,", "Dear {full},", ""],
         "tenant": ["Dear landlord,", "Hello,", ""], "student": ["Dear Professor {name},", "Hello,", ""], "patient": ["Dear doctor,", "Hello,", ""], "driver": ["Hello,", ""]}
-FILL = ["My customer number is {big}.", "I am writing from {city}.", "My name is {full}.", "By the way, it is {day} today.", "You can reach me at {phone}.", "I have known you for {n} years.", "This is about order {ord}.", "I saw your page on {day}.", "More on that later.", "Just so you know.",
+FILL = ["My customer number is {big}.", "I am writing from {city}.", "My name is {full}.", "By the way, it is {day} today.", "I have known you for {n} years.", "This is about order {ord}.", "I saw your page on {day}.", "More on that later.", "Just so you know.",
         "My sister {name} told me to write.", "As I said on {day}.", "It is {time} now.", "I live in {city} with {name}."]
 
 
@@ -598,8 +598,50 @@ def d_pic():
     return state, [q for q in qs if q], ("img", a)
 
 
+# ------------------------------------------------------------------------------------------ topics, conversations, machine messages
+def d_topic():
+    ks = list(more.TOPICS); k = ch(ks); s = more.TOPICS[k]; t = fill(pk(s))
+    if pr(.3): t += " " + fill(pk(s)) if pr(.7) else ""
+    qs = []; n = min(len(ks), ri(2, 8)); o = [k] + R.sample([x for x in ks if x != k], n - 1); near = {frozenset(x) for x in (("science", "space"), ("health", "science"), ("environment", "weather"), ("environment", "energy"), ("animals", "environment"), ("economy", "jobs"), ("law", "politics"), ("art", "history"), ("technology", "science"), ("technology", "video games"), ("family", "education"), ("agriculture", "animals"), ("agriculture", "environment"), ("cars", "technology"), ("music", "art"), ("cinema", "art"), ("literature", "art"), ("agriculture", "weather"), ("economy", "cars"), ("energy", "science"), ("history", "art"))}
+    hd = lambda x: x.split(" / ")[0]; o = [k] + [x for x in o[1:] if frozenset((hd(x), hd(k))) not in near]
+    if len(o) < 2: o = [k, ch([x for x in ks if x != k and frozenset((hd(x), hd(k))) not in near])]
+    nm = [ch(x.split(" / ")) for x in o]
+    for _ in range(2): i, q, tg = choice(["topic", "subject", "section", "field", "theme"], ["x"], [(x, None) for x in nm], 0); q["instructions"] = pk(more.TOPQ); qs.append((i, q, tg))
+    qs.append(yn(pk(more.TOPYN).format(x=ch(k.split(" / "))), True, ["about", "topic_match", "on_topic"])); x = ch([x for x in ks if x != k and frozenset((hd(x), hd(k))) not in near]); w = ch(x.split(" / ")); qs.append(yn(pk(more.TOPYN).format(x=w), False, ["about_" + ident(w, 0), "about", "on_topic"]))
+    return wrap_text(t), qs
+
+
+def d_talk():
+    out = ch(["good", "good", "bad", "bad", "wait"]); m = [("u", fill(pk(more.ISSUE)))]
+    for _ in range(ri(0, 2)): m += [("a", fill(pk(more.AGENT))), ("u", fill(ch(["Okay.", "One moment.", "It is number {big}.", "Done.", "Yes.", "Since {day}.", "The older one."])))]
+    m += [("a", fill(pk(more.AGENT))), ("u", fill(pk({"good": more.GOOD, "bad": more.BAD, "wait": more.WAIT}[out])))]
+    u, g = ch([("user", "agent"), ("user", "assistant"), ("customer", "agent"), ("customer", "support"), ("client", "operator"), ("guest", "staff")]); ck = ch(["content", "text", "message"])
+    msgs = [{ch(["role"]): u if r == "u" else g, ck: x} for r, x in m]; r = R.random()
+    state = msgs if r < .5 else {ch(["messages", "chat", "conversation", "thread"]): msgs} if r < .65 else "\n".join("%s: %s" % (a if pr(2) else "", b) for a, b in ((u.capitalize() if x == "u" else g.capitalize(), y) for x, y in m))
+    qs = [yn(pk(more.SOLVED), {"good": 1., "bad": 0., "wait": .08}[out], ["solved", "fixed", "done", "success"]), yn(pk(more.OPENQ), {"good": 0., "bad": 1., "wait": .8}[out], ["open", "unsolved", "escalate", "needs_help"])]
+    if out != "wait": qs += [yn(ch(["Is the %s pleased at the end?" % u, "Does the %s sound content in the last message?" % u, "The %s leaves happy." % u]), out == "good", ["pleased", "content"]), yn(ch(["Is the %s annoyed at the end?" % u, "Does the %s sound frustrated?" % u, "The %s is unhappy with the help." % u]), out == "bad", ["annoyed", "frustrated"])]
+    nl = ch([["unhappy", "neutral", "happy"], ["dissatisfied", "undecided", "satisfied"], ["angry", "calm", "delighted"], ["bad", "so-so", "good"]]); i, q, tg = score(["satisfaction", "mood", "ending"], ["x"], [[x] for x in nl], {"good": [0, .04, .96], "bad": [.96, .04, 0], "wait": [.05, .9, .05]}[out]); q["instructions"] = pk(["How does the %s feel at the end?" % u, "Mood of the %s in the last message" % u, "How content is the %s?" % u, "Rate the ending of the talk.", "How pleased is the %s when the chat ends?" % u]); qs.append((i, q, tg))
+    lab = {"good": ["solved", "fixed", "resolved"], "bad": ["not solved", "still broken", "unresolved"], "wait": ["waiting", "pending", "to be continued"]}; qs.append(pick_q(["outcome", "state", "result"], pk(["What is the outcome?", "How does it end?", "State of the case", "Where does the matter stand?"]), ch(lab[out]), [ch(lab[x]) for x in lab if x != out]))
+    qs.append(yn(ch(["Does the %s apologise?" % g, "Does the %s say sorry?" % g]), any(x == "a" and "orry" in y for x, y in m), ["apology"])) if pr(.4) else None
+    qs.append(pick_q(["messages", "count"], "How many messages are there?", len(m), [3, 5, 7])) if pr(.2) else None
+    return state, [q for q in qs if q]
+
+
+def d_ops():
+    ks = list(more.OPS); k = ch(ks); nm, bad, ok = more.OPS[k]; quiet = pr(.4); msg = fill(pk(ok if quiet else bad)).replace("4{n}", "47"); sv = ch(gen.SERV); hard = not quiet and any(w in msg for w in ("lost", "down", "full", "corrupt", "stopped", "failed", "0 bytes", "killed", "aborted", "expired", "exhausted", "refused"))
+    lv = ch(["INFO", "INFO", "DEBUG", "NOTICE", "info"]) if quiet else ch(["ERROR", "CRITICAL", "ERR", "FATAL", "error"] if hard else ["WARN", "WARNING", "ERROR", "warning"]); h, mi, se = ri(0, 23), ri(0, 59), ri(0, 59)
+    t = ch(["%s %02d %02d:%02d:%02d %s %s: %s" % (ch(MONTHS)[:3], ri(1, 28), h, mi, se, sv, k, msg), "%s %02d:%02d:%02d %s %s: %s" % (date(), h, mi, se, lv, sv, msg), "[%02d:%02d] %s %s" % (h, mi, lv, msg), "%s | %s | %s" % (sv, lv, msg), "%s: %s" % (sv, msg), "<%d>%s[%d]: %s" % (ri(1, 190), sv, ri(10, 9999), msg), "%02d:%02d:%02d %s %s %s" % (h, mi, se, sv, lv.lower(), msg)])
+    state = t if pr(.75) else {"host": sv, "severity": lv, "message": msg, "time": "%02d:%02d" % (h, mi)}; p = 0. if quiet else 1.
+    o = [k] + R.sample([x for x in ks if x != k], ri(1, 6)); qs = [pick_q(["area", "component", "part"], pk(["Which part is concerned?", "What does the line belong to?", "Which subsystem speaks?", "Area of the message", "Which component does it come from?", "What is it about?"]), ch(nm.split(" / ")), [ch(more.OPS[x][0].split(" / ")) for x in o[1:]])]
+    qs.append(yn(pk(["Is something wrong?", "Is there a fault?", "Does the message tell of trouble?", "Is it a failure?", "Something has failed.", "Is it bad news?", "Does it point to a defect?"]), p, ["fault", "trouble", "bad"])); qs.append(yn(pk(["Is all well?", "Is everything normal?", "Is it just routine?", "Nothing needs to be done.", "Can it be ignored?", "Is it harmless?"]), 1 - p, ["ok", "routine", "ignore"]))
+    qs.append(yn(pk(["Must an engineer look at it now?", "Is it worth an alarm?", "Does it call for action?", "Should the team be alerted?", "Raise an alert?"]), 0. if quiet else .97 if hard else .75, ["alarm", "alert", "act"]))
+    n = ch([2, 3, 3, 4]); lvs = {2: [["harmless", "fine", "no action"], ["a problem", "action needed"]], 3: [["harmless", "routine", "nothing to do"], ["watch it", "have a look", "warning"], ["serious", "critical", "act at once"]], 4: [["none", "quiet"], ["low"], ["high", "serious"], ["critical", "severe"]]}[n]
+    pp = {2: [1 - p, p], 3: [.96, .04, 0] if quiet else [0, .2, .8] if hard else [.02, .6, .38], 4: [.97, .03, 0, 0] if quiet else [0, .05, .4, .55] if hard else [0, .35, .5, .15]}[n]; i, q, tg = score(["severity", "gravity", "alarm_level"], ["x"], lvs, pp); q["instructions"] = pk(["How grave is it?", "How bad is the event?", "Rate the gravity.", "Alarm level", "How much attention does it need?", "Seriousness of the line"]); qs.append((i, q, tg))
+    return state, qs
+
+
 # ------------------------------------------------------------------------------------------ everything
-NEW = [(d_bank, 26), (d_rec, 22), (d_rows, 13), (d_limit, 4), (d_cat, 5), (d_read, 8), (d_scale, 11), (d_old, 9), (d_pic, 34)]
+NEW = [(d_bank, 26), (d_rec, 22), (d_rows, 13), (d_limit, 4), (d_cat, 5), (d_read, 8), (d_scale, 10), (d_old, 9), (d_topic, 10), (d_talk, 6), (d_ops, 6), (d_pic, 34)]
 W1 = {"support": 5, "review": 6, "vader": 7, "log": 4, "order": 4, "json": 3, "list": 2, "fact": 2, "num": 2, "family": 10, "mail": 4, "mod": 4, "lang": 4, "mention": 3, "wordnet": 6, "distill": 16, "debian": 2, "agent": 3, "chat": 4, "image": 6, "emotion": 4, "purpose": 3}
 FN1 = {f.__name__[2:]: f for f in gen.FN}
 ALL = [(f, w) for f, w in NEW] + [(FN1[k], w) for k, w in W1.items()]

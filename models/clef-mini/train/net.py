@@ -11,9 +11,27 @@ LT = TEXT["layer_types"]
 C = 64
 
 
-def rms(x, w):
-    x = x.float()
-    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + w)
+def rms(x, w, eps=1e-6):
+    return F.rms_norm(x.float(), (x.shape[-1],), 1 + w, eps)
+
+
+class ConvSilu(torch.autograd.Function):
+    """causal depthwise convolution of width 4 and SiLU over rows whose records are at least three zero rows apart; y [B, T, ch], w [ch, 4] -> float [B, T, ch]"""
+    @staticmethod
+    def forward(ctx, y, w):
+        T = y.shape[1]; yp = F.pad(y.float(), (0, 0, 3, 0)); wt = w.t().contiguous()
+        o = yp[:, 3:] * wt[3]
+        for j in range(3): o.addcmul_(yp[:, j: j + T], wt[j])
+        ctx.save_for_backward(yp, wt, o); ctx.dt = y.dtype
+        return F.silu(o)
+
+    @staticmethod
+    def backward(ctx, g):
+        yp, wt, o = ctx.saved_tensors; T = g.shape[1]
+        g = torch.ops.aten.silu_backward(g.contiguous(), o); d = torch.zeros_like(yp)
+        for j in range(4): d[:, j: j + T].addcmul_(g, wt[j])
+        dw = torch.stack([(g * yp[:, j: j + T]).sum((0, 1)) for j in range(4)], 1)
+        return d[:, 3:].to(ctx.dt), dw
 
 
 def inv_block(A):
@@ -38,18 +56,20 @@ def delta(q, k, v, beta, g):
     """gated delta rule, chunked, float32; q, k [B, T, HK, DK], v [B, T, HV, DV], beta, g [B, T, HV]; T a multiple of C"""
     B, T = q.shape[:2]; N = T // C
     r = lambda x: x.view(B, N, C, x.shape[2], -1).permute(0, 3, 1, 2, 4)
-    q = q * torch.rsqrt((q * q).sum(-1, keepdim=True) + 1e-6) * DK ** -.5
-    k = k * torch.rsqrt((k * k).sum(-1, keepdim=True) + 1e-6)
+    unit = torch.full((DK,), DK ** -.5, device=q.device)
+    q = F.rms_norm(q, (DK,), unit * DK ** -.5, 1e-6 / DK)                # unit length, and the scale of the scores
+    k = F.rms_norm(k, (DK,), unit, 1e-6 / DK)
     q, k, v = r(q), r(k), r(v)
     beta, g = r(beta.unsqueeze(-1)), r(g.unsqueeze(-1)).squeeze(-1)
-    kk, qk = k @ k.transpose(-1, -2), q @ k.transpose(-1, -2)
-    if HV != HK: q, k, kk, qk = (x.repeat_interleave(HV // HK, 1) for x in (q, k, kk, qk))
+    if HV != HK: q, k = (x.repeat_interleave(HV // HK, 1) for x in (q, k))
+    kb = k * beta
+    kk, qk = kb @ k.transpose(-1, -2), q @ k.transpose(-1, -2)
     G = g.cumsum(-1)
     low = torch.ones(C, C, dtype=torch.bool, device=q.device).tril()
     dec = (G.unsqueeze(-1) - G.unsqueeze(-2)).masked_fill(~low, -1e4).exp()
-    Ti = inv_block((kk * beta * dec).tril(-1))
+    Ti = inv_block((kk * dec).tril(-1))
     eG = G.exp().unsqueeze(-1)
-    U = Ti @ (v * beta); W = Ti @ (k * beta * eG)
+    U = Ti @ (v * beta); W = Ti @ (kb * eG)
     qk = qk * dec; qe = q * eG
     Gl = G[..., -1:]; ke = k * (Gl - G).exp().unsqueeze(-1); el = Gl.exp().unsqueeze(-1)
     S = torch.zeros(B, HV, DK, DV, device=q.device, dtype=q.dtype); out = []
@@ -63,22 +83,17 @@ def delta(q, k, v, beta, g):
 def mlp(h, nw, wgu, wd):
     x = rms(h, nw).to(wd.dtype)
     g, u = F.linear(x, wgu).chunk(2, -1)
-    return h + F.linear(F.silu(g) * u, wd).float()
+    return h + F.linear(F.silu(g) * u, wd)
 
 
-def lin_layer(h, m1, m2, m3, rst, nw, w_in, conv, alog, dtb, gw, wo, pw, wgu, wd):
+def lin_layer(h, keep, rst, nw, w_in, conv, alog, dtb, gw, wo, pw, wgu, wd):
     B, T, _ = h.shape; kd, vd = HK * DK, HV * DV
-    y, z, b, a = F.linear(rms(h, nw).to(wo.dtype), w_in).split([2 * kd + vd, vd, HV, HV], -1)
-    w = conv[:, 0]
-    s = lambda t, j: F.pad(t, (0, 0, j, 0))[:, :T]
-    y = y.float()
-    y = F.silu(y * w[:, 3] + s(y, 1) * m1 * w[:, 2] + s(y, 2) * m2 * w[:, 1] + s(y, 3) * m3 * w[:, 0])
-    q, k, v = y.split([kd, kd, vd], -1)
+    y, z, b, a = F.linear(rms(h, nw).to(wo.dtype) * keep, w_in).split([2 * kd + vd, vd, HV, HV], -1)
+    q, k, v = ConvSilu.apply(y, conv[:, 0]).split([kd, kd, vd], -1)
     beta = b.float().sigmoid(); g = -alog.exp() * F.softplus(a.float() + dtb) + rst
     o = delta(q.reshape(B, T, HK, DK), k.reshape(B, T, HK, DK), v.reshape(B, T, HV, DV), beta, g)
-    o = o * torch.rsqrt(o.pow(2).mean(-1, keepdim=True) + 1e-6) * gw
-    o = o * F.silu(z.float()).view(B, T, HV, DV)
-    h = h + F.linear(o.reshape(B, T, vd).to(wo.dtype), wo).float()
+    o = F.rms_norm(o, (DV,), gw, 1e-6).to(wo.dtype) * F.silu(z).view(B, T, HV, DV)
+    h = h + F.linear(o.reshape(B, T, vd), wo)
     return mlp(h, pw, wgu, wd)
 
 
@@ -97,8 +112,8 @@ def full_layer(h, mask, cos, sin, nw, wq, wk, wv, wo, qn, kn, pw, wgu, wd):
     q, k = rot(rms(q, qn).transpose(1, 2), cos, sin), rot(rms(k, kn).transpose(1, 2), cos, sin)
     k, v = k.repeat_interleave(H // KV, 1), v.transpose(1, 2).repeat_interleave(H // KV, 1)
     o = F.scaled_dot_product_attention(q.to(dt), k.to(dt), v, attn_mask=mask.expand(B, H, T, T))
-    o = o.transpose(1, 2).reshape(B, T, H * D) * gate.reshape(B, T, H * D).float().sigmoid().to(dt)
-    h = h + F.linear(o, wo).float()
+    o = o.transpose(1, 2).reshape(B, T, H * D) * gate.reshape(B, T, H * D).sigmoid()
+    h = h + F.linear(o, wo)
     return mlp(h, pw, wgu, wd)
 
 
@@ -158,21 +173,31 @@ def rope(pos):
     return f.cos(), f.sin()
 
 
+class Rows(torch.autograd.Function):
+    """table rows by index; the gradient is added row by row on the device (no sorting, so it can be captured)"""
+    @staticmethod
+    def forward(ctx, w, ids):
+        ctx.save_for_backward(ids); ctx.shape = w.shape
+        return w[ids.long()]
+
+    @staticmethod
+    def backward(ctx, g):
+        ids, = ctx.saved_tensors
+        return g.new_zeros(ctx.shape).index_add_(0, ids.reshape(-1), g.reshape(-1, ctx.shape[1])), None
+
+
 class Net:
-    """forward over a batch; layers: compiled or plain layer functions"""
-    def __init__(self, tab, compile_=False):
-        self.tab = tab
-        c = (lambda f: torch.compile(f, dynamic=False)) if compile_ else (lambda f: f)
-        self.lin, self.full, self.head, self.vis = c(lin_layer), c(full_layer), c(score), c(vision)
+    """forward over a batch (plain functions: compiling them took longer than it saved, the captured graph removes the launch cost)"""
+    def __init__(self, tab):
+        self.tab = tab; self.lin, self.full, self.head, self.vis = lin_layer, full_layer, score, vision
 
     def text(self, p, b, dt):
         pre = "model.language_model."
         ids, seg = b["ids"], b["seg"]; B, T = ids.shape
-        h = F.embedding(ids, p[pre + "embed_tokens.weight"]).float()
+        h = Rows.apply(p[pre + "embed_tokens.weight"], ids)
         v = self.vis(p, b, self.tab, dt)
         h = h.reshape(-1, HID).index_copy(0, b["img"].reshape(-1).long(), v).view(B, T, HID)
-        same = lambda j: F.pad((seg[:, j:] == seg[:, :-j]).float(), (j, 0))[..., None]
-        m1, m2, m3 = same(1), same(2), same(3)
+        keep = (seg > 0).to(dt).unsqueeze(-1)
         st = torch.cat([torch.ones_like(seg[:, :1], dtype=torch.bool), seg[:, 1:] != seg[:, :-1]], 1)
         rst = -60.0 * st.float()[..., None]
         ok = (seg[:, :, None] == seg[:, None, :]) & torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()
@@ -185,7 +210,7 @@ class Net:
                 h = self.full(h, mask, cos, sin, w("input_layernorm"), *(w("self_attn." + n) for n in ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")), *mp)
             else:
                 wi = torch.cat([w("linear_attn.in_proj_" + n) for n in ("qkv", "z", "b", "a")])
-                h = self.lin(h, m1, m2, m3, rst, w("input_layernorm"), wi, w("linear_attn.conv1d"), p[s + "linear_attn.A_log"], p[s + "linear_attn.dt_bias"], w("linear_attn.norm"), w("linear_attn.out_proj"), *mp)
+                h = self.lin(h, keep, rst, w("input_layernorm"), wi, w("linear_attn.conv1d"), p[s + "linear_attn.A_log"], p[s + "linear_attn.dt_bias"], w("linear_attn.norm"), w("linear_attn.out_proj"), *mp)
         return rms(h, p[pre + "norm.weight"])
 
 

@@ -8,11 +8,11 @@ HERE = os.path.dirname(os.path.abspath(__file__)); sys.path.insert(0, HERE)
 import numpy as np
 
 ap = argparse.ArgumentParser()
-ap.add_argument("--out", required=True); ap.add_argument("--data", default=HERE); ap.add_argument("--seconds", type=float, default=330); ap.add_argument("--steps", type=int, default=0)
+ap.add_argument("--out", required=True); ap.add_argument("--data", default=HERE); ap.add_argument("--seconds", type=float, default=330); ap.add_argument("--deadline", type=float, default=0); ap.add_argument("--steps", type=int, default=0)
 ap.add_argument("--B", type=int, default=64); ap.add_argument("--L", type=int, default=512); ap.add_argument("--NI", type=int, default=24); ap.add_argument("--workers", type=int, default=14); ap.add_argument("--seed", type=int, default=1)
 ap.add_argument("--lr", type=float, default=1.2e-3); ap.add_argument("--body", type=float, default=.8); ap.add_argument("--emb", type=float, default=.15); ap.add_argument("--wd", type=float, default=.05)
 ap.add_argument("--warm", type=int, default=150); ap.add_argument("--log", type=int, default=200); ap.add_argument("--st", type=float, default=.3); ap.add_argument("--aux", type=float, default=.3)
-ap.add_argument("--cpu", type=int, default=0); ap.add_argument("--nocompile", action="store_true"); ap.add_argument("--profile", action="store_true"); ap.add_argument("--spool", default="/tmp/clef-spool"); ap.add_argument("--val", type=int, default=6)
+ap.add_argument("--cpu", type=int, default=0); ap.add_argument("--profile", action="store_true"); ap.add_argument("--spool", default="/tmp/clef-spool"); ap.add_argument("--val", type=int, default=10)
 ap.add_argument("--worker", type=int, default=-2)
 a = ap.parse_args(); T0 = time.time()
 log = lambda *x: print("%6.1fs" % (time.time() - T0), *x, flush=True)
@@ -78,7 +78,7 @@ class Leaf:
     def __init__(self, items, dt, f, wd):
         self.names = [n for n, _ in items]; self.shapes = [t.shape for _, t in items]; self.sizes = [t.numel() for _, t in items]; self.dt = dt
         self.w = torch.cat([t.reshape(-1) for _, t in items]).to(dev).requires_grad_()
-        self.w.grad = torch.zeros_like(self.w); self.m, self.v = torch.zeros_like(self.w), torch.zeros_like(self.w)
+        self.m, self.v = torch.zeros_like(self.w), torch.zeros_like(self.w)
         self.f = torch.cat([torch.full((k,), f(n)) for n, k in zip(self.names, self.sizes)]).to(dev) if len({f(n) for n in self.names}) > 1 else torch.tensor(f(self.names[0]), device=dev)
         self.wd = wd
 
@@ -104,7 +104,7 @@ b = {n: static[o: o + k].view(TY[t]).view(s) for n, t, s, o, k in SH.fields}
 tab = net.picture_tables(dev, a.data + "/grids.npz")
 z = np.load(a.data + "/teacher.npz"); q8 = lambda k: torch.from_numpy(z["q" + k]).to(dev).float() * torch.from_numpy(z["s" + k]).to(dev).float()[:, None]
 ET, EL = q8("t"), q8("l")
-run = net.Net(tab, compile_=gpu and not a.nocompile)
+run = net.Net(tab)
 frac, lr = torch.zeros((), device=dev), torch.zeros((), device=dev)
 ND = len(DOMAINS); acc = torch.zeros(2 * ND + 2, device=dev); met = torch.zeros(6, device=dev)
 
@@ -144,13 +144,11 @@ def aux_loss(p, hid, oc, qv, gl):
 
 
 def adam(w, g, m, v, f, lr, wd: float, scale, c1, c2):
-    g = g * scale
+    g = torch.nan_to_num(g * scale, 0., 0., 0.)
     m.lerp_(g, .1); v.lerp_(g * g, .02)
     w.sub_(lr * f * ((m / c1) / ((v / c2).sqrt() + 1e-9) + wd * w))
-    g.zero_()
 
 
-upd = torch.compile(adam, dynamic=False) if gpu and not a.nocompile else adam
 tstep = torch.zeros((), device=dev)
 
 
@@ -158,11 +156,11 @@ def step_fn():
     p, hid, oc, qv, gl, ce, kl, ok, sharp = forward()
     ls, la = aux_loss(p, hid, oc, qv, gl)
     loss = ce + a.aux * (1 - frac) * la + a.st * (1 - 1.5 * frac).clamp(min=.1) * ls
-    loss.backward()
+    gs = torch.autograd.grad(loss, [l.w for l in leaves])
     with torch.no_grad():
-        gn = torch.sqrt(sum(l.w.grad.pow(2).sum() for l in leaves)); scale = (1. / (gn + 1e-6)).clamp(max=1.)
+        gn = torch.sqrt(sum(g.pow(2).sum() for g in gs)); scale = torch.where(torch.isfinite(gn), (1. / (gn + 1e-6)).clamp(max=1.), 0.)
         tstep.add_(1); c1, c2 = 1 - .9 ** tstep, 1 - .98 ** tstep
-        for l in leaves: upd(l.w.detach(), l.w.grad, l.m, l.v, l.f, lr, l.wd, scale, c1, c2)
+        for l, g in zip(leaves, gs): adam(l.w.detach(), g, l.m, l.v, l.f, lr, l.wd, scale, c1, c2)
         count(ok, sharp)
         met.add_(torch.stack([kl, ce, ls, la, gn, torch.ones_like(kl)]).detach())
 
@@ -188,7 +186,7 @@ def save(step):
     log("saved", len(raw), "bytes at step", step)
 
 
-pool, ready, halt = [], collections.deque(), threading.Event(); seen = [0, 0]
+pool, ready, halt, hold, idle = [], collections.deque(), threading.Event(), threading.Event(), threading.Event(); seen = [0, 0]
 side = torch.cuda.Stream() if gpu else None
 
 
@@ -196,13 +194,16 @@ def feed():
     """file -> pinned memory -> GPU, ahead of the step; an empty spool repeats an earlier batch"""
     pin = [torch.empty(SH.bytes, dtype=torch.uint8, pin_memory=True) for _ in range(2)] if gpu else None; k = 0; r = random.Random(5)
     while not halt.is_set():
+        if hold.is_set(): idle.set(); time.sleep(.005); continue      # no other CUDA call while a graph is captured
         if len(ready) >= 4: time.sleep(.002); continue
-        fs = sorted(glob.glob(a.spool + "/t*.bin"), key=lambda f: f.rsplit("-", 1)[1])[:8]
+        fs = sorted(glob.glob(a.spool + "/t*.bin"), key=lambda f: f.rsplit("-", 1)[1])[:24]
         if not fs:
             if len(pool) >= 200 and len(ready) < 2: ready.append((pool[r.randrange(len(pool))], None)); seen[1] += 1
             else: time.sleep(.01)
             continue
         for f in fs:
+            while len(ready) >= 6 and not hold.is_set() and not halt.is_set(): time.sleep(.002)
+            if hold.is_set() or halt.is_set(): break
             x = torch.from_numpy(np.fromfile(f, np.uint8)); os.remove(f)
             if gpu:
                 p = pin[k % 2]; p.copy_(x)
@@ -237,10 +238,10 @@ if gpu:
         for i in range(3): step_fn(); torch.cuda.synchronize(); log("warm-up step", i)
         eval_fn()
     torch.cuda.current_stream().wait_stream(s); torch.cuda.synchronize()
-    gt, ge = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(gt): step_fn()
-    with torch.cuda.graph(ge, pool=gt.pool()): eval_fn()
-    torch.cuda.synchronize(); log("captured; memory %.1f GB" % (torch.cuda.max_memory_allocated() / 1e9))
+    gt, ge = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph(); hold.set(); idle.wait()
+    with torch.cuda.graph(gt, capture_error_mode="thread_local"): step_fn()
+    with torch.cuda.graph(ge, pool=gt.pool(), capture_error_mode="thread_local"): eval_fn()
+    torch.cuda.synchronize(); hold.clear(); log("captured; memory %.1f GB" % (torch.cuda.max_memory_allocated() / 1e9))
     acc.zero_(); met.zero_()
 if gpu and a.profile:
     with torch.no_grad(): ck = [l.w.clone() for l in leaves]
@@ -256,25 +257,26 @@ if gpu and a.profile:
     ka = pf.key_averages(); log("kernels a step", sum(k.count for k in ka))
     for k in sorted(ka, key=lambda k: -k.self_device_time_total)[:40]: log("  %8.2f ms %5d %s" % (k.self_device_time_total / 1e3, k.count, k.key[:110]))
     met.zero_(); acc.zero_()
-VAL = []; step = 0; marks = [.2, .4, .6, .8]; Tt = time.time(); twait = 0; last = Tt
+lag = collections.deque(); VAL = []; step = 0; marks = [.1, .2, .3, .4, .5, .6, .7, .8, .9]; Tt = time.time(); a.seconds = a.deadline - (Tt - T0) if a.deadline else a.seconds; twait = 0; last = Tt
 while True:
     if not VAL and len(glob.glob(a.spool + "/v*.bin")) >= a.val: VAL = [torch.from_numpy(np.fromfile(f, np.uint8)).to(dev) for f in sorted(glob.glob(a.spool + "/v*.bin"))]
     fr = step / a.steps if a.steps else (time.time() - Tt) / a.seconds
     if fr >= 1: break
     if marks and fr > marks[0]:
         m = marks.pop(0); validation()
-        if m > .3: save(step)
+        if m in (.4, .6, .8): save(step)
     frac.fill_(fr); lr.fill_(a.lr * min(1, (step + 1) / a.warm) * (.5 * (1 + math.cos(math.pi * fr)) * .98 + .02))
     twait += take()
     if gpu:
         gt.replay()
-        if step % 8 == 7: torch.cuda.synchronize()          # the clock of the schedule must not run ahead of the device
+        e = torch.cuda.Event(); e.record(); lag.append(e)
+        if len(lag) > 3: lag.popleft().synchronize()          # the clock of the schedule must not run ahead of the device
     else: step_fn()
     step += 1
     if step % a.log == 0:
         report("step %d lr %.1e %.1f ms %.0fk tok/s wait %.1f new %d again %d |" % (step, float(lr), (time.time() - last) / a.log * 1e3, a.B * a.L * a.log / (time.time() - last) / 1e3, twait, *seen)); last = time.time()
 if gpu: torch.cuda.synchronize()
-validation(); log("done", step, "steps;", seen[0], "batches made,", seen[1], "repeated; prior, joint, gate", [round(float(leaves[1].parts()["head." + k]), 3) for k in ("prior_logit_scale", "joint_logit_scale", "residual_gate")])
+validation(); log("done", step, "steps;", seen[0], "batches made,", seen[1], "repeated; prior, joint, gate", [round(float(leaves[1].parts()["head." + k].detach()), 3) for k in ("prior_logit_scale", "joint_logit_scale", "residual_gate")])
 save(step); halt.set()
 for w in ws: w.kill()
 os._exit(0)
