@@ -182,7 +182,7 @@ def pick_q(ids, s, right, others, n=None):
 def record(n=None, optional=True):
     """(dict, kinds)"""
     o, kd = {}, {}
-    n = n or ri(3, 10)
+    n = n or (ri(1, 3) if pr(.35) else ri(3, 10))
     while len(o) < n:
         r = R.random()
         if r < .36: k = ch(list(WORD)); v = number(k); t = "num"
@@ -284,7 +284,7 @@ def d_rec():
 
 
 def d_rows():
-    n = ri(2, 6); num = R.sample([k for k in WORD if k != "year"], ch([1, 1, 2])); en = ch(list(ENUM)); fl = ch(list(FLAG)) if pr(.35) else None
+    n = ri(2, 3) if pr(.4) else ri(2, 6); num = R.sample([k for k in WORD if k != "year"], ch([1, 1, 2])); en = ch(list(ENUM)); fl = ch(list(FLAG)) if pr(.35) else None
     kind = ch(["person", "person", "city", "product", "code"])
     nm = {"person": R.sample(NAMES, n), "city": R.sample(CITY, n), "product": R.sample(PROD, n), "code": ["%s-%d" % (ch("ABCDXZ"), ri(1, 99)) for _ in range(n)]}[kind]
     if len(set(nm)) < n: return d_rows()
@@ -326,6 +326,26 @@ def d_rows():
         q = ch(rows); a, b, _ = FLAG[fl]; qs.append(yn(ch(["Is %s %s?" % (q[key], a), "%s is %s." % (q[key], a)]), q[fl], [fl])); qs.append(yn(ch(["Is %s %s?" % (q[key], b)]), not q[fl], ["not_" + fl])); qs.append(yn("Are all of them %s?" % a, all(z[fl] for z in rows), ["all"]))
     r = R.random(); w = ch(["people", "rows", "items", "entries", "list", "results", "data"])
     state = rows if r < .5 else {w: rows} if r < .7 else {x[key]: {a: b for a, b in x.items() if a != key} for x in rows} if r < .8 else {x[key]: x[num[0]] for x in rows} if r < .86 and not en and not fl and len(num) == 1 else "\n".join(", ".join("%s %s" % (nice(a), b) if a != key else str(b) for a, b in x.items()) for x in rows)
+    return state, qs
+
+
+def d_tiny():
+    """the smallest steps of record reading: one or two values, one comparison"""
+    m = ch([9, 9, 30, 99, 99, 999]); n = ch([1, 1, 2, 2, 3]); ks = R.sample(list(WORD), n) if pr(.6) else R.sample("x y z a b c m n level count value size left right first second old new".split(), n)
+    o = {k: ri(0, m) for k in ks}; r = R.random(); k = ch(ks); v = o[k]; nm = ch(WORD[k][0]) if k in WORD and pr(.5) else nice(k); qs = []
+    state = o if r < .5 else say(o) if r < .7 else " ".join("The %s is %s." % (nice(a), b) for a, b in o.items()) if r < .85 else {ch(OUTER): o} if r < .93 else ", ".join("%s = %s" % (a, b) for a, b in o.items())
+    for _ in range(3):
+        l = v
+        while l == v: l = ri(0, m)
+        up = pr(.5); w = ch(UP if up else DOWN); qs.append(yn(ch(["Is the %s %s %d?", "The %s is %s %d.", "Is %s %s %d?"]) % (nm, w, l), v > l if up else v < l, ["check", "limit"]))
+    l = v if pr(.5) else ri(0, m); qs.append(yn(ch(["Is the %s %d?", "The %s is %d.", "Is the %s equal to %d?"]) % (nm, l), v == l, ["equal", "is"]))
+    qs += [pick_q(["value", "answer"], ch(["What is the %s?", "Read the %s.", "Value of %s", "How much is the %s?"]) % nm, v, [x for x in o.values() if x != v] + [ri(0, m) for _ in range(ri(1, 3))])] * 2
+    if n > 1:
+        hi = max(ks, key=o.get); lo = min(ks, key=o.get)
+        if len(set(o.values())) == n: qs += [pick_q(["largest"], ch(["Which is the largest?", "Which value is highest?", "Which one is the biggest?"]), nice(hi), [nice(x) for x in ks]), pick_q(["smallest"], ch(["Which is the smallest?", "Which value is lowest?"]), nice(lo), [nice(x) for x in ks])]
+        a, b = R.sample(ks, 2)
+        if o[a] != o[b]: qs.append(yn(ch(["Is the %s larger than the %s?", "The %s is greater than the %s.", "Is %s bigger than %s?"]) % (nice(a), nice(b)), o[a] > o[b], ["compare"]))
+    x = k if pr(.5) else ch(list(WORD)); qs.append(yn(ch(["Is the %s given?", "Is there a value for %s?", "Does it say what the %s is?"]) % nice(x), x in o, ["given"]))
     return state, qs
 
 
@@ -507,7 +527,7 @@ def d_pic():
     if bg == "white" and pr(.4): c0 = tuple(ri(225, 255) for _ in range(3))
     im = Image.new("RGB", (W, H), c0); dr = ImageDraw.Draw(im); cols = [c for c in RGB if c != bg and (bg, c) not in (("gray", "brown"), ("black", "brown"), ("cyan", "blue"), ("yellow", "orange"), ("pink", "red"), ("white", "pink"))]
     far = lambda c: [x for x in cols if x != c]
-    kind = ch(["one"] * 4 + ["count"] * 5 + ["two"] * 3 + ["digit"] * 4 + ["bars"] * 4 + ["grid", "line"]); qs = []; state = ch(PSTATE)
+    kind = ch(["one"] * 7 + ["count"] * 5 + ["two"] * 3 + ["digit"] * 4 + ["bars"] * 4 + ["grid", "line"]); qs = []; state = ch(PSTATE)
     thing = ch(["object", "shape", "figure", "thing"]); SH = gen.SHAPES
 
     def colour_q(c, s, ids=("color", "colour")): return pick_q(ids, s, c, R.sample(far(c), min(len(far(c)), ri(1, 5))))
@@ -641,8 +661,8 @@ def d_ops():
 
 
 # ------------------------------------------------------------------------------------------ everything
-NEW = [(d_bank, 26), (d_rec, 22), (d_rows, 13), (d_limit, 4), (d_cat, 5), (d_read, 8), (d_scale, 10), (d_old, 9), (d_topic, 10), (d_talk, 6), (d_ops, 6), (d_pic, 34)]
-W1 = {"support": 5, "review": 6, "vader": 7, "log": 4, "order": 4, "json": 3, "list": 2, "fact": 2, "num": 2, "family": 10, "mail": 4, "mod": 4, "lang": 4, "mention": 3, "wordnet": 6, "distill": 16, "debian": 2, "agent": 3, "chat": 4, "image": 6, "emotion": 4, "purpose": 3}
+NEW = [(d_bank, 22), (d_rec, 34), (d_rows, 20), (d_tiny, 14), (d_limit, 8), (d_cat, 6), (d_read, 14), (d_scale, 6), (d_old, 5), (d_topic, 5), (d_talk, 3), (d_ops, 3), (d_pic, 50)]
+W1 = {"support": 4, "review": 5, "vader": 6, "log": 2, "order": 6, "json": 8, "list": 4, "fact": 4, "num": 4, "family": 8, "mail": 2, "mod": 2, "lang": 4, "mention": 5, "wordnet": 6, "distill": 14, "debian": 1, "agent": 2, "chat": 2, "image": 8, "emotion": 2, "purpose": 2}
 FN1 = {f.__name__[2:]: f for f in gen.FN}
 ALL = [(f, w) for f, w in NEW] + [(FN1[k], w) for k, w in W1.items()]
 DOMAINS = [f.__name__[2:] for f, _ in ALL]

@@ -67,6 +67,7 @@ DOMAINS = json.load(open(a.data + "/domains.json"))
 def load_start(path, idf):
     """starting weights; lm_head rows are the token rows without the feature dimensions, scaled by rarity"""
     x = {k: v.float() for k, v in load_file(path).items()}
+    if "lm_head.weight" in x: return x                     # trained weights to continue from
     w = torch.from_numpy(np.load(idf)).float()
     e = x["model.language_model.embed_tokens.weight"].clone(); e[:, HID - 8:] = 0
     x["lm_head.weight"] = e * (.12 + .88 * w[:, None] ** 2) * .5
