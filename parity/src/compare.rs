@@ -1,37 +1,58 @@
-//! Two recordings of one model against each other.
+//! A recording against the definitions of its steps.
 
-use dikast_core::graph::{Graph, TensorId};
+use dikast_core::checkpoint::Weights;
+use dikast_core::cpu::replay;
+use dikast_core::graph::Graph;
 use dikast_core::{Error, Result};
 
-use crate::contract::{Rule, Tolerance, rules};
+use crate::contract::{Rule, Tolerance};
 use crate::record::Recording;
 use crate::report::{Logits, Report, StepReport};
 
-/// Compares what two backends computed for the same sequences.
+/// Judges what a backend computed: every step against its definition on the backend's own operands, the logits against
+/// those of `reference`, a recording of the same sequences (the CPU's).
 ///
 /// `model` is a name for the report. Steps of which a backend gave no values (it does them inside another one) are left
 /// out.
 ///
 /// # Errors
-/// [`Error::Internal`] for recordings of different sequences.
-pub fn compare(
+/// [`Error::Internal`] for recordings of different sequences, or of another graph.
+pub fn judge(
     model: &str,
-    graph: &Graph,
-    first: &Recording,
-    second: &Recording,
+    (graph, weights): (&Graph, &Weights),
+    recording: &Recording,
+    reference: &Recording,
     tolerance: Tolerance,
 ) -> Result<Report> {
-    let alike = first.logits.len() == second.logits.len()
-        && first.logits.iter().zip(&second.logits).all(|(a, b)| a.len() == b.len());
+    let alike = recording.passes.len() == reference.passes.len()
+        && recording.passes.iter().zip(&reference.passes).all(|(a, b)| a.batch == b.batch);
     if !alike {
         return Err(Error::Internal("recordings of different sequences".to_owned()));
     }
-    let rules = rules(graph);
     let mut steps = Vec::new();
     for (index, step) in graph.steps().iter().enumerate() {
-        for id in step.outputs() {
-            let Some(rule) = rules[id.index()] else { continue };
-            let Some(apart) = apart(id, rule, first, second)? else { continue };
+        let outputs = step.outputs();
+        let mut apart = vec![Apart::default(); outputs.len()];
+        let mut there = true;
+        for pass in &recording.passes {
+            let wanted = replay(graph, weights, &pass.batch, index, |id| pass.tensors.get(&id).cloned())?;
+            let Some(wanted) = wanted else {
+                there = false;
+                break;
+            };
+            for ((id, want), apart) in outputs.iter().zip(wanted).zip(&mut apart) {
+                let Some(found) = pass.tensors.get(id).filter(|f| f.len() == want.len()) else {
+                    there = false;
+                    break;
+                };
+                apart.add(Rule::of(graph, step, *id), found, &want);
+            }
+        }
+        if !there {
+            continue;
+        }
+        for (id, apart) in outputs.into_iter().zip(apart) {
+            let rule = Rule::of(graph, step, id);
             let allowed = rule.allowed(&tolerance);
             steps.push(StepReport {
                 index,
@@ -48,28 +69,27 @@ pub fn compare(
         }
     }
     let mut logits = Apart::default();
-    for (a, b) in first.logits.iter().zip(&second.logits) {
-        logits.add(Rule::Real, a, b);
+    for (found, want) in recording.passes.iter().zip(&reference.passes) {
+        logits.add(Rule::Real, &found.logits, &want.logits);
     }
     let logits = Logits {
         relative: logits.worst,
         largest: logits.largest,
         count: logits.elements,
-        ok: logits.worst <= tolerance.real,
+        ok: logits.worst <= tolerance.logits,
     };
     let first_off = steps.iter().position(|s| !s.ok);
-    let invariant = [first.invariant, second.invariant];
     Ok(Report {
         model: model.to_owned(),
-        first: first.device.clone(),
-        second: second.device.clone(),
-        sequences: first.logits.len(),
+        reference: reference.device.clone(),
+        device: recording.device.clone(),
+        sequences: recording.passes.len(),
         tolerance,
-        pass: first_off.is_none() && logits.ok && invariant == [true, true],
+        pass: first_off.is_none() && logits.ok && recording.invariant,
         first_out_of_contract: first_off,
         steps,
         logits,
-        batch_invariant: invariant,
+        batch_invariant: recording.invariant,
     })
 }
 
@@ -84,43 +104,36 @@ struct Apart {
 }
 
 impl Apart {
-    fn add(&mut self, rule: Rule, a: &[f32], b: &[f32]) {
+    fn add(&mut self, rule: Rule, found: &[f32], want: &[f32]) {
         let (mut square, mut norm, mut unequal) = (0.0, 0.0, 0_u64);
-        for (&a, &b) in a.iter().zip(b) {
+        for (&a, &b) in found.iter().zip(want) {
             let (x, y) = (f64::from(a), f64::from(b));
-            // The same bits, or both the same kind of nothing.
+            // The same bits may be NaN, which is then the same answer.
             if a.to_bits() == b.to_bits() {
-                norm += y * y;
+                norm += if y.is_finite() { y * y } else { 0.0 };
                 continue;
             }
             let difference = (x - y).abs();
             unequal += u64::from(difference != 0.0 || rule == Rule::Exact);
             square += difference * difference;
             norm += y * y;
-            self.largest = if difference.is_nan() { f64::NAN } else { self.largest.max(difference) };
+            self.largest = larger(self.largest, difference);
         }
         let apart = match rule {
             Rule::Exact => unequal as f64,
-            Rule::Codes => unequal as f64 / (a.len().max(1) as f64),
+            Rule::Codes => unequal as f64 / (found.len().max(1) as f64),
             Rule::Real if square == 0.0 => 0.0,
             // A tensor of zeros has no relative distance: then the absolute one counts.
             Rule::Real => square.sqrt() / if norm > 0.0 { norm.sqrt() } else { 1.0 },
         };
-        self.worst = if apart.is_nan() { f64::NAN } else { self.worst.max(apart) };
-        self.elements += a.len() as u64;
+        self.worst = larger(self.worst, apart);
+        self.elements += found.len() as u64;
     }
 }
 
-fn apart(id: TensorId, rule: Rule, first: &Recording, second: &Recording) -> Result<Option<Apart>> {
-    let mut sum = Apart::default();
-    for (a, b) in first.tensors.iter().zip(&second.tensors) {
-        let (Some(a), Some(b)) = (a.get(&id), b.get(&id)) else { return Ok(None) };
-        if a.len() != b.len() {
-            return Err(Error::Internal(format!("{} and {} values of one tensor", a.len(), b.len())));
-        }
-        sum.add(rule, a, b);
-    }
-    Ok(Some(sum))
+/// The larger of two distances; no number is the largest of all.
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
 #[cfg(test)]
@@ -145,11 +158,10 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_never_within_a_bound() {
-        for rule in [Rule::Codes, Rule::Real] {
-            let worst = apart(rule, &[1.0, f32::NAN], &[1.0, 2.0]);
-            assert!(rule == Rule::Codes || worst.is_nan(), "{worst}");
-            assert!(!(apart(Rule::Real, &[f32::INFINITY], &[1.0]) <= 1.0));
-        }
+        assert!(apart(Rule::Real, &[1.0, f32::NAN], &[1.0, 2.0]).is_nan());
+        assert!(apart(Rule::Real, &[f32::INFINITY], &[1.0]) > 1e30);
+        assert_eq!(apart(Rule::Codes, &[f32::NAN, 1.0], &[2.0, 1.0]), 0.5);
         assert_eq!(apart(Rule::Real, &[f32::NAN], &[f32::NAN]), 0.0, "the same bits");
+        assert!(larger(1.0, f64::NAN).is_nan() && larger(f64::NAN, 1.0).is_nan());
     }
 }

@@ -17,10 +17,10 @@ tr.off { background: #e4433322; } tr.off .bar { background: #d33; }
 ";
 
 impl Report {
-    /// One self-contained page: verdict, devices, and every step with its distance on a logarithmic bar.
+    /// One self-contained page: verdict, device, and every step with its distance on a logarithmic bar.
     pub fn to_html(&self) -> String {
         let mut out = String::new();
-        let title = format!("{}: {} against {}", self.model, self.second.backend, self.first.backend);
+        let title = format!("{} on {}", self.model, self.device.backend);
         let title = escape(&title);
         let verdict = match (self.pass, self.first_off()) {
             (true, _) => "<p class=\"pass\"><strong>Pass</strong>: every step is within its contract.</p>".to_owned(),
@@ -31,7 +31,8 @@ impl Report {
                 escape(&s.step),
                 escape(&s.tensor)
             ),
-            (false, None) => "<p class=\"fail\"><strong>Fail</strong>.</p>".to_owned(),
+            (false, None) => "<p class=\"fail\"><strong>Fail</strong>: the steps are within their contracts, the whole is not.</p>"
+                .to_owned(),
         };
         let _ = write!(
             out,
@@ -41,16 +42,16 @@ impl Report {
         );
         let _ = writeln!(
             out,
-            "<p>{} sequences, {} outputs of steps; logits differ by {:.1e} relatively, {:.1e} at most. The same bits \
+            "<p>{} sequences, {} outputs of steps, each compared with its definition on the same operands; logits differ by {:.1e} relatively, {:.1e} at most. The same bits \
              alone and in a batch: {}.</p>",
             self.sequences,
             self.steps.len(),
             self.logits.relative,
             self.logits.largest,
-            if self.batch_invariant == [true, true] { "yes, on both" } else { "no" }
+            if self.batch_invariant { "yes" } else { "no" }
         );
         out.push_str("<ul>\n");
-        for device in [&self.first, &self.second] {
+        for device in [&self.device, &self.reference] {
             let details: Vec<String> = device.details.iter().map(|(k, v)| format!("{k} {v}")).collect();
             let _ = writeln!(
                 out,

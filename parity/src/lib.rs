@@ -1,13 +1,13 @@
-//! Do two backends agree, step by step?
+//! Does a backend do what the steps say?
 //!
-//! [`record`] runs sequences on a backend and keeps what every step wrote; [`compare`] holds two [`Recording`]s of one
-//! model against each other and says which steps are within their contract and which is the first that is not. A wrong
-//! sign in one kernel shows at its own step: everything before it agrees, everything after it is off too.
+//! [`record`] runs sequences on a backend and keeps what every step wrote. [`judge`] then gives each step's *own recorded
+//! operands* to its definition, the CPU's, and compares the results. So a difference never comes from an earlier step, a
+//! code that fell to the other side of a rounding boundary does not hide what follows, and a wrong sign in one kernel
+//! shows at that kernel alone. The logits of the whole forward pass are compared besides.
 //!
 //! ```text
-//! engine A ─► record ─┐
-//!                     ├─► compare ─► Report ─► text, JSON, HTML
-//! engine B ─► record ─┘
+//! engine ─► record ─┬─► operands of step i ─► its definition ─► compare with what the backend wrote
+//!                   └─► logits ─────────────────────────────► compare with the CPU's
 //! ```
 
 mod compare;
@@ -17,7 +17,7 @@ mod record;
 mod report;
 mod text;
 
-pub use compare::compare;
+pub use compare::judge;
 pub use contract::{Rule, Tolerance};
 pub use record::{Device, Recording, record};
 pub use report::{Logits, Report, StepReport};

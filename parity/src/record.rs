@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dikast_core::backend::{Backend, Taps};
+use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::engine::{Engine, Model};
 use dikast_core::graph::TensorId;
 use dikast_core::{Error, Result};
@@ -24,12 +24,19 @@ pub struct Device {
 pub struct Recording {
     /// Where it was made.
     pub device: Device,
-    /// One map a sequence: tensor → values, row-major, codes as numbers.
-    pub(crate) tensors: Vec<BTreeMap<TensorId, Vec<f32>>>,
-    /// Logits of each sequence alone.
-    pub(crate) logits: Vec<Vec<f32>>,
+    /// Each sequence alone.
+    pub(crate) passes: Vec<Pass>,
     /// Whether all sequences in one batch have the bits that each has alone.
     pub(crate) invariant: bool,
+}
+
+/// One sequence's forward pass.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pass {
+    pub(crate) batch: Batch,
+    /// Row-major, codes as their values.
+    pub(crate) tensors: BTreeMap<TensorId, Vec<f32>>,
+    pub(crate) logits: Vec<f32>,
 }
 
 /// Runs each sequence alone with all taps, then all in one batch.
@@ -45,23 +52,23 @@ pub async fn record<B: Backend, M: Model>(
     if sequences.is_empty() {
         return Err(Error::invalid("sequences", "none found, at least one is needed"));
     }
-    let mut tensors = Vec::with_capacity(sequences.len());
-    let mut logits = Vec::with_capacity(sequences.len());
+    let mut passes = Vec::with_capacity(sequences.len());
     for sequence in sequences {
         let mut taps = Taps::all(engine.graph());
-        logits.extend(engine.run(&[*sequence], &mut taps).await?);
+        let batch = engine.pack(&[*sequence])?;
+        let logits = engine.forward(&batch, &mut taps).await?;
         let wanted = taps.wanted().to_vec();
         let values = wanted.into_iter().filter_map(|id| taps.get(id).map(|v| (id, v.to_vec())));
-        tensors.push(values.collect());
+        passes.push(Pass { batch, tensors: values.collect(), logits });
     }
     let together = engine.logits(sequences).await?;
-    let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(|x| x.to_bits()).collect() };
-    let invariant = bits(&together) == bits(&logits);
+    let alone = passes.iter().flat_map(|p| &p.logits).map(|x| x.to_bits());
+    let invariant = together.iter().flatten().map(|x| x.to_bits()).eq(alone);
     let about = engine.backend().capabilities();
     let device = Device {
         backend: about.backend.clone(),
         device: about.device.clone(),
         details: about.details.clone(),
     };
-    Ok(Recording { device, tensors, logits, invariant })
+    Ok(Recording { device, passes, invariant })
 }

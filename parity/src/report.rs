@@ -10,10 +10,10 @@ use crate::record::Device;
 pub struct Report {
     /// The model.
     pub model: String,
-    /// The first backend, what the second is measured by.
-    pub first: Device,
-    /// The second backend.
-    pub second: Device,
+    /// The backend whose logits are the measure.
+    pub reference: Device,
+    /// The backend that was judged.
+    pub device: Device,
     /// Sequences compared.
     pub sequences: usize,
     /// What was allowed.
@@ -26,8 +26,8 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// The logits.
     pub logits: Logits,
-    /// Whether each backend gave each sequence the same bits alone and in a batch.
-    pub batch_invariant: [bool; 2],
+    /// Whether the backend gave each sequence the same bits alone and in a batch.
+    pub batch_invariant: bool,
 }
 
 /// One output of one step.

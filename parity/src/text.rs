@@ -8,35 +8,33 @@ impl Report {
     /// A summary by kind of step, the steps out of contract (the first twenty), and the verdict; with `all`, every step.
     pub fn to_text(&self, all: bool) -> String {
         let mut out = String::new();
-        let devices = [&self.first, &self.second].map(|d| format!("{} ({})", d.backend, d.device));
-        let _ = writeln!(out, "{}: {} against {}", self.model, devices[1], devices[0]);
+        let _ = writeln!(out, "{} on {} ({})", self.model, self.device.backend, self.device.device);
         if all {
             rows(&mut out, self.steps.iter());
         } else {
             self.kinds(&mut out);
             let off = self.off().count();
             if off > 0 {
-                let _ = writeln!(out, "\n{off} of {} outputs out of contract, the first ones:", self.steps.len());
+                let _ =
+                    writeln!(out, "\n{off} of {} outputs out of contract, the first ones:", self.steps.len());
                 rows(&mut out, self.off().take(20));
             }
         }
         let l = &self.logits;
         let _ = writeln!(
             out,
-            "\nlogits: {} of {} sequences, relative {:.1e}, largest {:.1e}",
-            l.count, self.sequences, l.relative, l.largest
+            "\nlogits against {}: {} of {} sequences, relative {:.1e}, largest {:.1e}",
+            self.reference.backend, l.count, self.sequences, l.relative, l.largest
         );
-        for (device, same) in [&self.first, &self.second].iter().zip(self.batch_invariant) {
-            if !same {
-                let _ = writeln!(out, "{}: a sequence has other bits in a batch than alone", device.backend);
-            }
+        if !self.batch_invariant {
+            let _ = writeln!(out, "a sequence has other bits in a batch than alone");
         }
         let _ = match (self.pass, self.first_off()) {
             (true, _) => writeln!(out, "pass: every step is within its contract"),
             (false, Some(s)) => {
                 writeln!(out, "FAIL: the first step out of contract is {} {} ({})", s.index, s.step, s.tensor)
             }
-            (false, None) => writeln!(out, "FAIL"),
+            (false, None) => writeln!(out, "FAIL: every step is within its contract, but not the whole"),
         };
         out
     }
@@ -55,7 +53,8 @@ impl Report {
             kind.3 = if s.worst.is_nan() || kind.3.is_nan() { f64::NAN } else { kind.3.max(s.worst) };
             kind.5 += usize::from(!s.ok);
         }
-        let _ = writeln!(out, "  {:<22} {:<6} {:>7} {:>9} {:>9}", "step", "rule", "outputs", "worst", "allowed");
+        let _ =
+            writeln!(out, "  {:<22} {:<6} {:>7} {:>9} {:>9}", "step", "rule", "outputs", "worst", "allowed");
         for (step, rule, count, worst, allowed, off) in kinds {
             let mark = if off == 0 { ' ' } else { '!' };
             let _ = writeln!(out, "{mark} {step:<22} {rule:<6} {count:>7} {worst:>9.1e} {allowed:>9.1e}");
