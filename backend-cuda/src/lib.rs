@@ -21,6 +21,7 @@ mod gemm;
 mod inputs;
 mod launch;
 mod layout;
+mod linear;
 mod memory;
 mod plan;
 mod probe;
@@ -30,5 +31,5 @@ mod sources;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
 pub use probe::{Driver, driver};
-pub use profile::{Ceilings, GemmTime, StepTime};
+pub use profile::{GemmTime, ProductKind};
 pub use resident::CudaResident;

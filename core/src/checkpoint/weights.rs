@@ -143,6 +143,17 @@ impl Weights {
         self.0.tensors.iter().map(|(name, t)| (name.as_str(), self.view(t)))
     }
 
+    /// Takes the files' pages out of this process's memory where they are mapped: for whoever has copied what it needs.
+    /// What is read later is mapped again.
+    pub fn release(&self) {
+        #[cfg(feature = "native")]
+        for file in &self.0.files {
+            if let Blob::Mapped(mapped) = &file.blob {
+                mapped.release();
+            }
+        }
+    }
+
     /// Bytes of all tensors.
     pub fn total_bytes(&self) -> u64 {
         self.0.tensors.values().map(|t| t.range.len() as u64).sum()

@@ -1,11 +1,20 @@
 //! Load once, pack many requests into one batch, split the results.
 
 mod pack;
+#[cfg(feature = "native")]
+mod packer;
+#[cfg(feature = "native")]
+mod queue;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 pub use pack::{pack, sizes};
+#[cfg(feature = "native")]
+pub use packer::{Logits, Packer, Pending, WAITING};
+#[cfg(feature = "native")]
+pub use queue::{Queue, Reply};
 
 use crate::answers::{Classification, Receipt};
 use crate::backend::{Backend, Batch, MemoryBudget, StepTime, Taps};
@@ -36,7 +45,7 @@ impl Default for EngineOptions {
 #[derive(Debug)]
 pub struct Engine<B: Backend> {
     backend: B,
-    model: GliClass,
+    model: Arc<GliClass>,
     resident: B::Resident,
     plans: HashMap<Sizes, B::Plan>,
     options: EngineOptions,
@@ -58,6 +67,19 @@ impl<B: Backend> Engine<B> {
     pub fn with_model(
         backend: B,
         model: GliClass,
+        options: EngineOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        Self::with_shared_model(backend, Arc::new(model), options, progress)
+    }
+
+    /// The same with a model that others hold too.
+    ///
+    /// # Errors
+    /// As [`Engine::with_model`].
+    pub fn with_shared_model(
+        backend: B,
+        model: Arc<GliClass>,
         options: EngineOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
@@ -206,16 +228,20 @@ impl<B: Backend> Engine<B> {
     }
 
     fn receipt(&self, prepared: &Prepared) -> Receipt {
-        let capabilities = self.backend.capabilities();
-        Receipt {
-            model: self.model.name().to_owned(),
-            checkpoint_digest: None,
-            backend: capabilities.backend.clone(),
-            quantization: self.model.format(),
-            tokens: prepared.tokens,
-            dropped_text_tokens: prepared.dropped_text_tokens,
-            cut_labels: prepared.cut_labels.clone(),
-        }
+        receipt(&self.model, &self.backend.capabilities().backend, prepared)
+    }
+}
+
+/// What an answer says of the model and of the request's tokens.
+fn receipt(model: &GliClass, backend: &str, prepared: &Prepared) -> Receipt {
+    Receipt {
+        model: model.name().to_owned(),
+        checkpoint_digest: None,
+        backend: backend.to_owned(),
+        quantization: model.format(),
+        tokens: prepared.tokens,
+        dropped_text_tokens: prepared.dropped_text_tokens,
+        cut_labels: prepared.cut_labels.clone(),
     }
 }
 
