@@ -1,4 +1,6 @@
-//! Where bytes of matrix operands lie on the device: the host's half of `kernels/tile.cuh`.
+//! Where activations and operands lie on the device, and in which format: the host's half of `kernels/tile.cuh`.
+
+use dikast_core::graph::{ArenaLayout, DType, Graph, Sizes, Step, TensorId};
 
 /// Bytes of a row in one k-block.
 pub(crate) const K_BLOCK: usize = 128;
@@ -10,6 +12,96 @@ const WEIGHT_ROWS_PADDED: usize = 128;
 pub(crate) const TOKEN_TILE: usize = 128;
 /// Bytes after the last k-block that a tile may read when the tile height does not divide the capacity.
 const CODES_SLACK: usize = TOKEN_TILE * K_BLOCK;
+
+/// Tensors lie at multiples of this.
+const ALIGN: u64 = 1024;
+/// Products up to this many k-blocks keep float32 everywhere: their speed is no matter, and small models are compared
+/// closely.
+pub(crate) const SHALLOW_BLOCKS: usize = 4;
+/// Width of heads whose attention reads 16-bit rows.
+pub(crate) const HALF_HEAD: usize = 64;
+
+/// How real numbers of an activation are stored; the numbers are the kernels'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Stored {
+    /// float32.
+    #[default]
+    F32 = 0,
+    /// binary16: where values are bounded by a projection's, and no more bits reach the result.
+    F16 = 1,
+    /// bfloat16: where they may be beyond binary16's range.
+    BF16 = 2,
+}
+
+impl Stored {
+    /// Bytes of an element.
+    pub(crate) fn bytes(self) -> usize {
+        if self == Self::F32 { 4 } else { 2 }
+    }
+}
+
+/// The format of every tensor, by index.
+///
+/// What an FP8 product writes for attention, what such an attention writes for a quantizer, and what a gated FP8 product
+/// writes for a quantizer, is rounded to 16 bits on its way: the FP8 codes around it keep four. Everything else, the
+/// residual stream above all, is float32.
+pub(crate) fn storage(graph: &Graph) -> Vec<Stored> {
+    let mut stored = vec![Stored::F32; graph.tensors().len()];
+    let deep = |codes: TensorId| {
+        let width = graph.tensor(codes).shape.get(1).map_or(0, |d| d.bind(&Sizes::default()));
+        k_blocks(width, 1) > SHALLOW_BLOCKS
+    };
+    let read_only_by = |id: TensorId, wanted: &dyn Fn(&Step) -> bool| {
+        let mut readers = graph.steps().iter().filter(|s| s.reads().contains(&id)).peekable();
+        id != graph.output() && readers.peek().is_some() && readers.all(wanted)
+    };
+    let by_quantizers = |id: TensorId| read_only_by(id, &|s| matches!(s, Step::Quantize { .. }));
+    // An attention takes all its operands in one format.
+    let mut product = vec![false; stored.len()];
+    for step in graph.steps() {
+        match *step {
+            Step::QuantLinear { codes, residual: None, out, .. } => product[out.index()] = deep(codes),
+            Step::QuantLinearGated { codes, out, .. } if deep(codes) && by_quantizers(out) => {
+                stored[out.index()] = Stored::BF16;
+            }
+            _ => {}
+        }
+    }
+    for step in graph.steps() {
+        let Step::Attention { q, k, v, head_dim: HALF_HEAD, out, .. } = *step else { continue };
+        let operands = [q, k, v];
+        let same = |s: &Step| s == step;
+        if operands
+            .iter()
+            .all(|c| product[c.tensor.index()] && c.start % 8 == 0 && read_only_by(c.tensor, &same))
+            && by_quantizers(out)
+        {
+            operands.iter().for_each(|c| stored[c.tensor.index()] = Stored::F16);
+            stored[out.index()] = Stored::F16;
+        }
+    }
+    stored
+}
+
+/// Where the activations lie for a bucket.
+pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
+    let stored = storage(graph);
+    let bytes = |id: TensorId| {
+        let tensor = graph.tensor(id);
+        let elements = graph.len(id, bucket);
+        match tensor.dtype {
+            // The uploaded block holds the inputs.
+            DType::I32 => 0,
+            DType::I8 => elements as u64,
+            DType::F32 => stored[id.index()].bytes() as u64 * elements as u64,
+            DType::F8E4M3 => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
+                codes_bytes(rows, elements.checked_div(rows).unwrap_or(0)) as u64
+            }
+        }
+    };
+    graph.arena(bytes, ALIGN, keep_all)
+}
 
 /// k-blocks of rows of `k` elements.
 pub(crate) fn k_blocks(k: usize, bytes_per_element: usize) -> usize {

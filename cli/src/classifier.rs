@@ -11,6 +11,8 @@ use dikast_core::{Error, Result};
 use dikast_cuda::{CudaBackend, CudaOptions};
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
 
+use crate::terminal::warn;
+
 /// Something that answers classification requests.
 pub(crate) trait Classifier {
     /// One result a request, in order.
@@ -62,12 +64,33 @@ pub(crate) fn on_backend<W: OnBackend>(
     match choice {
         BackendChoice::Cpu => work.run(model, open_cpu),
         BackendChoice::Auto if small => work.run(model, open_cpu),
-        BackendChoice::Auto if dikast_cuda::driver().is_ok() => work.run(model, open_cuda),
-        BackendChoice::Auto if has_device() => work.run(model, open_device),
-        BackendChoice::Auto => work.run(model, open_cpu),
+        BackendChoice::Auto => match cuda_for(&model) {
+            // Kept open, so that the same device opens at once.
+            Ok(_device) => work.run(model, open_cuda),
+            Err(reason) if has_device() => {
+                warn(&instead_of_cuda("wgpu", &reason));
+                work.run(model, open_device)
+            }
+            Err(reason) => {
+                warn(&instead_of_cuda("cpu", &reason));
+                work.run(model, open_cpu)
+            }
+        },
         BackendChoice::Wgpu => work.run(model, open_device),
         BackendChoice::Cuda => work.run(model, open_cuda),
     }
+}
+
+/// A CUDA device on which the model would load.
+fn cuda_for(model: &GliClass) -> Result<CudaBackend> {
+    let device = open_cuda()?;
+    device.check(model.graph(), model.weights())?;
+    Ok(device)
+}
+
+/// What `auto` took, and why not CUDA.
+fn instead_of_cuda(taken: &str, reason: &Error) -> String {
+    format!("using the {taken} backend: {reason}")
 }
 
 fn open_cuda() -> Result<CudaBackend> {
@@ -129,6 +152,19 @@ impl<B: Backend> Classifier for EngineClassifier<B> {
 
     fn check(&self, request: &ClassifyRequest) -> Result<()> {
         self.engine.prepare(request).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fallback_is_explained_in_one_line() {
+        let reason = Error::OutOfMemory { device: "GPU 0".into(), needed: 9, available: 8 };
+        let line = instead_of_cuda("cpu", &reason);
+        assert!(line.contains("cpu") && line.contains("GPU 0: 9 bytes needed, 8 available"), "{line}");
+        assert_eq!(line.lines().count(), 1);
     }
 }
 
