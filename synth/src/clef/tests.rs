@@ -116,7 +116,7 @@ fn activations_stay_sane_through_64_layers_and_have_loud_channels() {
 
     let request = r#"{"state": "Parcel 17 arrived late and broken; the customer wants the money back by Friday.",
         "questions": {"late": {"type": "noul"}, "what": {"type": "choice", "criteria": {"refund": null, "new": "x"}}}}"#;
-    let request = DecideRequest::from_json(request.to_owned()).expect("valid");
+    let request = DecideRequest::from_json(request).expect("valid");
     let sequence = engine.prepare(&request).expect("a sequence");
     let outs: Vec<String> = (0..64).map(|i| format!("layer.{i}.out")).collect();
     let inputs = kinds.iter().enumerate().map(|(i, kind)| match *kind {
