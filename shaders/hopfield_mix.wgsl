@@ -21,7 +21,7 @@ fn hopfield_mix(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let sequence = grid_row(group, groups);
-    if (sequence >= sizes[1]) {
+    if (sequence >= bound(1u)) {
         return;
     }
     let first = offsets[sequence];

@@ -33,8 +33,8 @@ mod range;
 mod recipe;
 mod resident;
 mod shaders;
-mod support;
 mod tiles;
+mod turns;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use backend::WgpuBackend;

@@ -15,6 +15,10 @@
 //! `coop.wgsl`). Numbers (tile sizes, invocations a workgroup) are
 //! pipeline-overridable constants.
 
+mod clef;
+
+pub(crate) use clef::ClefShader;
+
 use crate::format::{Element, Format};
 
 /// A step's shader.
@@ -40,6 +44,7 @@ pub(crate) enum Shader {
     HopfieldMix,
     Dot,
     Scale,
+    Clef(ClefShader),
 }
 
 /// What varies in a product.
@@ -122,12 +127,17 @@ impl Shader {
             Self::HopfieldMix => "hopfield_mix",
             Self::Dot => "dot_rows",
             Self::Scale => "scale",
+            Self::Clef(shader) => shader.entry(),
         }
     }
 
     /// Whether binding 1, the batch's sizes, is there. Attention has its rows from the list of tasks.
     pub(crate) fn reads_sizes(self) -> bool {
-        self != Self::Attention
+        match self {
+            Self::Attention => false,
+            Self::Clef(shader) => !shader.has_tasks(),
+            _ => true,
+        }
     }
 
     /// The module's text.
@@ -189,6 +199,7 @@ impl Shader {
             Self::HopfieldMix => (wgsl!("hopfield_mix"), &[REDUCE, MASK]),
             Self::Dot => (wgsl!("dot"), &[REDUCE, MASK]),
             Self::Scale => (wgsl!("scale"), &[]),
+            Self::Clef(shader) => shader.parts(),
         };
         let mut parts = shared.to_vec();
         if self.reads_sizes() {
@@ -199,7 +210,7 @@ impl Shader {
             parts.push(wgsl!("parts/format_e4m3_16"));
         } else if let Some(format) = self.format() {
             parts.push(match format {
-                Format::E4m3 => wgsl!("parts/format_e4m3"),
+                Format::E4m3 | Format::Int8 => wgsl!("parts/format_e4m3"),
                 Format::Bf16 => wgsl!("parts/format_bf16"),
                 Format::F16 => wgsl!("parts/format_f16"),
                 Format::F32 => wgsl!("parts/format_f32"),
@@ -224,7 +235,9 @@ impl Shader {
 
     fn format(self) -> Option<Format> {
         match self {
-            Self::Embed(format) | Self::Lstm(format) => Some(format),
+            Self::Embed(format) | Self::Lstm(format) | Self::Clef(ClefShader::PoolTableRows(format)) => {
+                Some(format)
+            }
             _ => self.product().map(|p| p.format),
         }
     }
@@ -252,6 +265,7 @@ mod tests {
             Shader::Dot,
             Shader::Scale,
         ];
+        all.extend(ClefShader::all().map(Shader::Clef));
         let elements = [Element::F16, Element::F32];
         for format in [Format::E4m3, Format::Bf16, Format::F16, Format::F32] {
             all.extend([Shader::Embed(format), Shader::Lstm(format)]);

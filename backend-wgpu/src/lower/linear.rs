@@ -200,7 +200,7 @@ fn product(l: &Lowering<'_>, x: &Operand, weight: WeightId) -> (Format, Element,
     let format = l.resident.placed(weight).format;
     let half = |yes: bool| if l.f16 && yes { Element::F16 } else { Element::F32 };
     let w = match format {
-        Format::F16 | Format::E4m3 => half(true),
+        Format::F16 | Format::E4m3 | Format::Int8 => half(true),
         Format::Bf16 => half(l.resident.largest(weight) <= LARGEST_F16),
         Format::F32 => Element::F32,
     };
@@ -255,7 +255,7 @@ fn choose(
 }
 
 /// Pieces of both halves of a gated weight, side by side, with their first column in the result.
-fn halves(l: &Lowering<'_>, weight: WeightId) -> Result<Vec<(Piece, Piece, usize)>> {
+pub(super) fn halves(l: &Lowering<'_>, weight: WeightId) -> Result<Vec<(Piece, Piece, usize)>> {
     let pieces = l.pieces(weight)?;
     let half = l.resident.placed(weight).rows / 2;
     let (gate, up): (Vec<Piece>, Vec<Piece>) = pieces.iter().copied().partition(|p| p.first < half);
@@ -269,7 +269,7 @@ fn halves(l: &Lowering<'_>, weight: WeightId) -> Result<Vec<(Piece, Piece, usize
 }
 
 /// The number that `activation.wgsl` knows.
-fn number(activation: Option<Activation>) -> u32 {
+pub(super) fn number(activation: Option<Activation>) -> u32 {
     match activation {
         None => 0,
         Some(Activation::GeluErf) => 1,
