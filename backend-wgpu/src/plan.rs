@@ -182,7 +182,10 @@ fn check_sizes(
     for (step, place) in layout.scratch.iter().enumerate().flat_map(|(i, s)| s.iter().map(move |p| (i, p))) {
         if place.bytes > limit {
             return Err(Error::TooLarge {
-                what: format!("bytes of scratch for {} in a bucket of {capacity:?}", graph.steps()[step].name()),
+                what: format!(
+                    "bytes of scratch for {} in a bucket of {capacity:?}",
+                    graph.steps()[step].name()
+                ),
                 limit,
                 actual: place.bytes,
             });

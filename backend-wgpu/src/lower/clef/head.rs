@@ -3,8 +3,8 @@
 use dikast_core::Result;
 use dikast_core::graph::Step;
 
-use super::super::norm::lanes;
 use super::super::Lowering;
+use super::super::norm::lanes;
 use super::{elementwise, misrouted};
 use crate::placement::Kind;
 use crate::recipe::{Binding, Grid, Recipe, dim, small};
@@ -15,8 +15,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
         Step::PoolTableRows { ids, offsets, table, out } => {
             let placed = l.resident.placed(*table);
             let gathered = placed.kind == Kind::HostRows;
-            let source =
-                if gathered { l.inputs.gathered(l.graph, *ids, *table)? } else { l.whole(*table)? };
+            let source = if gathered { l.inputs.gathered(l.graph, *ids, *table)? } else { l.whole(*table)? };
             let width4 = l.stride4(*out)?;
             let params = [width4, u32::from(gathered)];
             let bindings = vec![l.input(*ids)?, l.input(*offsets)?, source, l.tensor(*out)?];

@@ -35,13 +35,7 @@ pub(super) fn quantize(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Ve
     recipes.push(Recipe {
         shader: Shader::Clef(ClefShader::RotateQuantize { exact: rotation.mode == Int8Mode::Exact }),
         constants: vec![],
-        params: vec![
-            dim(l.rows(x))?,
-            small(l.columns(x))?,
-            l.stride4(x)?,
-            group,
-            group.trailing_zeros() / 2,
-        ],
+        params: vec![dim(l.rows(x))?, small(l.columns(x))?, l.stride4(x)?, group, group.trailing_zeros() / 2],
         bindings: vec![source, l.tensor(codes)?, l.tensor(scales)?],
         grid: Grid::Rows { x: 1, rows: l.rows(x) },
     });

@@ -84,11 +84,7 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                     tasks,
                     l.tensor(*out)?,
                 ],
-                grid: Grid::Tasks {
-                    list,
-                    y: small(*heads)?,
-                    z: small(*head_dim)?.div_ceil(OUTPUT_COLUMNS),
-                },
+                grid: Grid::Tasks { list, y: small(*heads)?, z: small(*head_dim)?.div_ceil(OUTPUT_COLUMNS) },
             }])
         }
         _ => Err(misrouted(step)),

@@ -12,13 +12,8 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
     match *step {
         Step::AddPositions { x, table, taps, weights, out } => {
             let stride = l.stride4(x)?;
-            let bindings = vec![
-                l.tensor(x)?,
-                l.whole(table)?,
-                l.input(taps)?,
-                l.tensor(weights)?,
-                l.tensor(out)?,
-            ];
+            let bindings =
+                vec![l.tensor(x)?, l.whole(table)?, l.input(taps)?, l.tensor(weights)?, l.tensor(out)?];
             Ok(vec![elementwise(l, ClefShader::AddPositions, out, stride, [stride], bindings)?])
         }
         Step::MergeRows { x, out } => {
