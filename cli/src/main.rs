@@ -7,8 +7,10 @@ mod classifier;
 mod classify;
 mod complete;
 mod exit;
+mod folder;
 mod inspect;
 mod model;
+mod quantize;
 mod request;
 mod synth;
 mod terminal;
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Quantize(args) => quantize::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),

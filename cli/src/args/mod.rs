@@ -3,6 +3,7 @@
 mod bench;
 mod classify;
 mod environment;
+mod quantize;
 mod synth;
 mod values;
 
@@ -12,6 +13,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
+pub(crate) use quantize::{QuantizeArgs, SchemeName};
 pub(crate) use synth::{Quant, SynthArgs};
 
 use crate::classifier::BackendChoice;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Measure how fast a model runs on this machine, and how near that is to what the machine can do.
     Bench(BenchArgs),
+    /// Make a model smaller: its large projections in 8 bits, in a folder of its own.
+    Quantize(QuantizeArgs),
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
@@ -152,6 +156,16 @@ mod tests {
         for delimiter in ["ab", "0", "9"] {
             assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", delimiter]));
         }
+    }
+
+    #[test]
+    fn groups_are_powers_of_four() {
+        let quantize = |size| ["quantize", "a", "b", "--scheme", "int8-convrot", "--group-size", size];
+        for size in ["0", "8", "128", "512", "4096", "x", "-4"] {
+            assert!(refused(&quantize(size)), "{size}");
+        }
+        assert!(!refused(&quantize("64")));
+        assert!(refused(&["quantize", "a", "b"]));
     }
 
     #[test]
