@@ -1,18 +1,40 @@
 //! Small graphs with random weights, run on the CPU and on the device.
 
-use std::sync::Arc;
+use std::cell::OnceCell;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::checkpoint::{Blob, Checks, Expected, ModelFiles, StoredType, TensorSpec, Values, Weights};
 use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::{Graph, GraphBuilder, InputKind, Residency, Sizes, TensorId, Weight, WeightId};
-use dikast_wgpu::{DeviceOptions, Precision, WgpuBackend};
+use dikast_wgpu::{DeviceOptions, LimitOverrides, Precision, WgpuBackend};
 
 /// Set to `required`, it makes these tests fail on a machine without a device; otherwise they say that they did not run.
 const REQUIRED: &str = "DIKAST_TEST_GPU";
 
-/// Opens a device; `None` where there is none and none is required, which is then printed.
+/// A backend on the one device that all tests share, or on one of its own where limits need that; `None` where there is none
+/// and none is required, which is then printed.
 pub(crate) fn open(options: &DeviceOptions) -> Option<WgpuBackend> {
+    static SHARED: LazyLock<Option<WgpuBackend>> = LazyLock::new(|| open_anew(&DeviceOptions::from_env()));
+    if options.limits != LimitOverrides::default() {
+        return open_anew(options);
+    }
+    wait_for_turn();
+    SHARED.as_ref().map(|shared| shared.again(options))
+}
+
+/// A test that uses a device has it to itself until it ends: some drivers do not survive two at a time.
+fn wait_for_turn() {
+    static TURN: Mutex<()> = Mutex::new(());
+    thread_local! { static MINE: OnceCell<MutexGuard<'static, ()>> = const { OnceCell::new() } }
+    MINE.with(|mine| {
+        mine.get_or_init(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    });
+}
+
+/// Opens a device of the test's own.
+pub(crate) fn open_anew(options: &DeviceOptions) -> Option<WgpuBackend> {
+    wait_for_turn();
     match pollster::block_on(WgpuBackend::open(options)) {
         Ok(backend) => Some(backend),
         Err(error) if std::env::var(REQUIRED).is_ok_and(|v| v == "required") => panic!(
@@ -159,6 +181,27 @@ impl Case {
         };
         let weight = self.b.add_weight(whole(format!("{name}.weight"), names, k, true));
         (weight, self.b.add_weight(whole(format!("{name}.scale"), scales, 1, false)))
+    }
+
+    /// An FP8 weight of given values, which E4M3 has, and scales of one.
+    pub(crate) fn given_codes(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        values: &[f32],
+    ) -> (WeightId, WeightId) {
+        let names = [format!("{name}.weight"), format!("{name}.scale")];
+        self.store(&names[0], &shape, values, StoredType::F8E4M3);
+        self.store(&names[1], &[shape[0], 1], &vec![1.0; shape[0]], StoredType::BF16);
+        let [weight, scale] = names.map(|name| Weight {
+            parts: vec![name.clone()],
+            name,
+            shape: shape.to_vec(),
+            fp8: false,
+            residency: Residency::Device,
+        });
+        let weight = self.b.add_weight(Weight { fp8: true, ..weight });
+        (weight, self.b.add_weight(Weight { shape: vec![shape[0], 1], ..scale }))
     }
 
     /// An embedding table.
