@@ -20,6 +20,8 @@
 mod adapter;
 mod backend;
 mod bucket;
+#[cfg(not(target_arch = "wasm32"))]
+mod ceilings;
 mod device;
 mod format;
 mod inputs;

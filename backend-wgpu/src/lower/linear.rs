@@ -245,7 +245,8 @@ fn choose(
         Core::Cooperative => 16,
         Core::Tile | Core::Skinny => 4,
     };
-    let product = Product { core: chosen.core, format, x: xe, w: we };
+    let (x_type, w_type) = if format == Format::E4m3 { (chosen.staged, chosen.staged) } else { (xe, we) };
+    let product = Product { core: chosen.core, format, x: x_type, w: w_type };
     Ok(Choice {
         chosen,
         product,
