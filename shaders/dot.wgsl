@@ -1,14 +1,14 @@
-// Dot: out[l] = text[owner[l]] · classes[l]. One workgroup a label.
+// Dot: out[l] = text[owner[l]] · classes[l]. One workgroup a label. With row_dot.wgsl.
 struct Params {
     rows: u32,
     width: u32,
-    stride: u32, // in groups of four elements, of text and classes
+    stride: u32, // in groups of four elements, of text (left) and classes (right)
     out_stride: u32, // in elements
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(2) var<storage, read> text: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> classes: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> left: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> right: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> owner: array<u32>;
 @group(0) @binding(5) var<storage, read_write> out: array<f32>;
 
@@ -22,13 +22,7 @@ fn dot_rows(
     if (row >= bound(params.rows)) {
         return;
     }
-    let source = owner[row] * params.stride;
-    var sum = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let elements = inside(params.width, i);
-        sum += dot(head(text[source + i], elements), head(classes[row * params.stride + i], elements));
-    }
-    let total = sum_lanes(lane, sum);
+    let total = row_dot(lane, owner[row], row);
     if (lane == 0u) {
         out[row * params.out_stride] = total;
     }

@@ -1,5 +1,6 @@
 // HopfieldMix: a = softmax(beta · query·key[owner]) over the labels of a sequence, out = classes + a · value[owner].
-// One workgroup a sequence; the products are computed twice instead of being kept.
+// One workgroup a sequence; the products are computed twice instead of being kept. Query and key are
+// `left` and `right` of row_dot.wgsl.
 struct Params {
     width: u32,
     stride: u32, // in groups of four elements, of every matrix
@@ -7,8 +8,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(2) var<storage, read> query: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> key: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> left: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> right: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> value: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> classes: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> offsets: array<u32>;
@@ -21,7 +22,7 @@ fn hopfield_mix(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let sequence = grid_row(group, groups);
-    if (sequence >= sizes[1]) {
+    if (sequence >= bound(1u)) {
         return;
     }
     let first = offsets[sequence];
@@ -44,11 +45,5 @@ fn hopfield_mix(
 }
 
 fn similarity(lane: u32, label: u32, sequence: u32) -> f32 {
-    var sum = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let elements = inside(params.width, i);
-        let a = head(query[label * params.stride + i], elements);
-        sum += dot(a, head(key[sequence * params.stride + i], elements));
-    }
-    return params.beta * sum_lanes(lane, sum);
+    return params.beta * row_dot(lane, label, sequence);
 }

@@ -1,4 +1,4 @@
-// L2Normalize: out = x / (‖x‖₂ + eps). One workgroup a row.
+// L2Normalize: out = x / (‖x‖₂ + eps). One workgroup a row. With row_sums.wgsl.
 struct Params {
     rows: u32,
     width: u32,
@@ -21,12 +21,7 @@ fn l2_normalize(
         return;
     }
     let base = row * params.stride;
-    var squares = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let v = head(x[base + i], inside(params.width, i));
-        squares += dot(v, v);
-    }
-    let norm = sqrt(sum_lanes(lane, squares)) + params.eps;
+    let norm = sqrt(row_squares(lane, base, 0.0)) + params.eps;
     for (var i = lane; i < params.stride; i += LANES) {
         out[base + i] = x[base + i] / norm;
     }

@@ -1,4 +1,4 @@
-// LayerNorm: out = (x − mean) / √(var + eps) · w + b, population variance. One workgroup a row.
+// LayerNorm: out = (x − mean) / √(var + eps) · w + b, population variance. One workgroup a row. With row_sums.wgsl.
 struct Params {
     rows: u32,
     width: u32,
@@ -24,17 +24,8 @@ fn layer_norm(
     }
     let base = row * params.stride;
     let width = f32(params.width);
-    var sum = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        sum += dot(head(x[base + i], inside(params.width, i)), vec4<f32>(1.0));
-    }
-    let mean = sum_lanes(lane, sum) / width;
-    var squares = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let v = head(x[base + i] - mean, inside(params.width, i));
-        squares += dot(v, v);
-    }
-    let scale = 1.0 / sqrt(sum_lanes(lane, squares) / width + params.eps);
+    let mean = row_sum(lane, base) / width;
+    let scale = 1.0 / sqrt(row_squares(lane, base, mean) / width + params.eps);
     for (var i = lane; i < params.stride; i += LANES) {
         out[base + i] = (x[base + i] - mean) * scale * weight[i] + bias[i];
     }

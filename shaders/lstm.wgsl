@@ -30,7 +30,7 @@ fn lstm(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let sequence = grid_row(group, groups);
-    if (sequence >= sizes[1]) {
+    if (sequence >= bound(1u)) {
         return;
     }
     let first = offsets[sequence];

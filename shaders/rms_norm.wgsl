@@ -1,4 +1,4 @@
-// RmsNorm: out = w · (x · rsqrt(mean(x²) + eps)). One workgroup a row.
+// RmsNorm: out = w · (x · rsqrt(mean(x²) + eps)). One workgroup a row. With row_sums.wgsl.
 struct Params {
     rows: u32,
     width: u32,
@@ -22,12 +22,7 @@ fn rms_norm(
         return;
     }
     let base = row * params.stride;
-    var squares = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let v = head(x[base + i], inside(params.width, i));
-        squares += dot(v, v);
-    }
-    let scale = 1.0 / sqrt(sum_lanes(lane, squares) / f32(params.width) + params.eps);
+    let scale = 1.0 / sqrt(row_squares(lane, base, 0.0) / f32(params.width) + params.eps);
     for (var i = lane; i < params.stride; i += LANES) {
         out[base + i] = weight[i] * (x[base + i] * scale);
     }

@@ -1,4 +1,4 @@
-// RmsNormQuantize: RmsNorm and Quantize in one pass. One workgroup a row. With reduce.wgsl and quantizer.wgsl.
+// RmsNormQuantize: RmsNorm and Quantize in one pass. One workgroup a row. With row_sums.wgsl and row_codes.wgsl.
 struct Params {
     rows: u32,
     width: u32,
@@ -22,29 +22,10 @@ fn rms_norm_quantize(
     if (row >= bound(params.rows)) {
         return;
     }
-    let base = row * params.stride;
-    var squares = 0.0;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let v = head(x[base + i], inside(params.width, i));
-        squares += dot(v, v);
-    }
-    let rms = 1.0 / sqrt(sum_lanes(lane, squares) / f32(params.width) + params.eps);
-    var most = 0u;
-    for (var i = lane; i < params.stride; i += LANES) {
-        let v = normed(base, i, rms) & vec4<u32>(0x7fffffffu);
-        most = max(most, max(max(v.x, v.y), max(v.z, v.w)));
-    }
-    most = max_lanes(lane, most);
-    let scale = row_scale(most);
-    let empty = is_empty(most);
-    for (var i = lane; i < params.stride; i += LANES) {
-        codes[base + i] = encode(normed(base, i, rms), scale, empty);
-    }
-    if (lane == 0u) {
-        scales[row] = scale;
-    }
+    let squares = row_squares(lane, row * params.stride, 0.0);
+    quantize_row(lane, row, 1.0 / sqrt(squares / f32(params.width) + params.eps));
 }
 
-fn normed(base: u32, i: u32, rms: f32) -> vec4<u32> {
-    return bitcast<vec4<u32>>(head(weight[i] * (x[base + i] * rms), inside(params.width, i)));
+fn value(base: u32, i: u32, scale: f32) -> vec4<u32> {
+    return bitcast<vec4<u32>>(head(weight[i] * (x[base + i] * scale), inside(params.width, i)));
 }

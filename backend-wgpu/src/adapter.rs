@@ -74,7 +74,19 @@ pub(crate) async fn choose(choice: &AdapterChoice) -> Result<wgpu::Adapter> {
     found.map_err(none)
 }
 
+/// The process's one instance: some drivers run out of them. A browser's costs nothing.
+#[cfg(not(target_arch = "wasm32"))]
 fn instance() -> wgpu::Instance {
+    static INSTANCE: std::sync::LazyLock<wgpu::Instance> = std::sync::LazyLock::new(new_instance);
+    INSTANCE.clone()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn instance() -> wgpu::Instance {
+    new_instance()
+}
+
+fn new_instance() -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends();
     wgpu::Instance::new(descriptor)

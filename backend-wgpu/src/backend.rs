@@ -1,5 +1,7 @@
 //! [`WgpuBackend`]: the trait, and the profile.
 
+#[cfg(not(target_arch = "wasm32"))]
+use dikast_core::backend::Ceilings;
 use dikast_core::backend::{Backend, Batch, Capabilities, MemoryBudget, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{Graph, Sizes, TensorId};
@@ -19,7 +21,7 @@ use crate::resident::WgpuResident;
 /// A GPU reached through WebGPU: Vulkan, Metal or DirectX 12 natively, the browser's own in a page.
 #[derive(Debug)]
 pub struct WgpuBackend {
-    device: Device,
+    pub(crate) device: Device,
     pipelines: Pipelines,
     capabilities: Capabilities,
 }
@@ -30,9 +32,24 @@ impl WgpuBackend {
     /// # Errors
     /// [`Error::Unsupported`] when there is no such adapter or it refuses the device.
     pub async fn open(options: &DeviceOptions) -> Result<Self> {
-        let device = Device::open(options).await?;
+        Ok(Self::on(Device::open(options).await?))
+    }
+
+    /// Another backend on the same device, for weights of its own. Precision, matrices, memory, timeout and loop are as
+    /// `options` say, as far as the device was opened for them; adapter and limits stay as they are.
+    pub fn again(&self, options: &DeviceOptions) -> Self {
+        Self::on(self.device.again(options))
+    }
+
+    fn on(device: Device) -> Self {
         let capabilities = capabilities(&device);
-        Ok(Self { device, pipelines: Pipelines::default(), capabilities })
+        Self { device, pipelines: Pipelines::default(), capabilities }
+    }
+
+    /// Whether `ProductChoice::Auto` takes the loop for few rows here. Where it does not, that loop need not give the same
+    /// bits as the others: see [`crate::ProductChoice`].
+    pub fn mixes_loops(&self) -> bool {
+        self.device.software
     }
 
     /// Whether products multiply in f16 where the operands fit.
@@ -238,7 +255,6 @@ impl Backend for WgpuBackend {
     }
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
-        crate::support::check(graph)?;
         let storage = StorageLimits::of(&self.device.limits);
         let placement = Placement::new(graph, weights, storage, &self.device.adapter.name)?;
         let layout = Layout::new(graph, bucket, storage.align);
@@ -285,6 +301,11 @@ impl Backend for WgpuBackend {
         batch: &Batch,
     ) -> Result<Vec<StepTime>> {
         self.timed(plan, resident, batch).await
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn ceilings(&self) -> Result<Ceilings> {
+        crate::ceilings::measure(self).await
     }
 }
 

@@ -14,9 +14,18 @@ pub(crate) fn bucket(sizes: &Sizes) -> Sizes {
         tokens: step(sizes.tokens, ROWS),
         sequences: power_of_two(sizes.sequences.max(1)),
         labels: step(sizes.labels, LABELS),
-        text_tokens: if sizes.text_tokens == 0 { 0 } else { step(sizes.text_tokens, ROWS) },
-        ..*sizes
+        text_tokens: some(sizes.text_tokens, ROWS),
+        questions: some(sizes.questions, LABELS),
+        option_tokens: some(sizes.option_tokens, ROWS),
+        patches: some(sizes.patches, ROWS),
+        media_tokens: some(sizes.media_tokens, LABELS),
+        frames: if sizes.frames == 0 { 0 } else { power_of_two(sizes.frames) },
     }
+}
+
+/// Nothing needs no room.
+fn some(n: usize, smallest: usize) -> usize {
+    if n == 0 { 0 } else { step(n, smallest) }
 }
 
 fn step(n: usize, smallest: usize) -> usize {
@@ -40,8 +49,17 @@ mod tests {
     #[test]
     fn a_bucket_fits_and_is_its_own_bucket() {
         for n in (0..500).chain([1000, 4097]) {
-            let sizes =
-                Sizes { tokens: n, sequences: n / 7, labels: n / 3, text_tokens: n / 2, ..Sizes::default() };
+            let sizes = Sizes {
+                tokens: n,
+                sequences: n / 7,
+                labels: n / 3,
+                text_tokens: n / 2,
+                questions: n / 5,
+                option_tokens: n / 2,
+                patches: n,
+                media_tokens: n / 4,
+                frames: n / 16,
+            };
             let b = bucket(&sizes);
             assert!(sizes.fits(&b));
             assert_eq!(bucket(&b), b);

@@ -99,6 +99,22 @@ impl Device {
         })
     }
 
+    /// The same device for other options: those that say nothing of the adapter and the limits.
+    pub(crate) fn again(&self, options: &DeviceOptions) -> Self {
+        let has = |feature| self.raw.features().contains(feature);
+        let f16 = has(wgpu::Features::SHADER_F16) && options.precision != Precision::F32;
+        let matrices =
+            has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) && options.matrices != Matrices::Off;
+        Self {
+            f16,
+            cooperative: f16 && matrices,
+            memory: options.memory,
+            product: options.product,
+            timeout: options.timeout,
+            ..self.clone()
+        }
+    }
+
     /// Whether the device was lost, or an error came up outside of any scope.
     pub(crate) fn check(&self) -> Result<()> {
         self.check_for(0)

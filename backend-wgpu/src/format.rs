@@ -7,6 +7,8 @@ use dikast_core::checkpoint::StoredType;
 pub(crate) enum Format {
     /// E4M3 codes, four a word.
     E4m3,
+    /// INT8 codes, four a word.
+    Int8,
     /// bfloat16, two a word.
     Bf16,
     /// binary16, two a word.
@@ -16,21 +18,21 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that keeps a stored type as it is; `None` where no step reads it.
-    pub(crate) fn of(stored: StoredType) -> Option<Self> {
+    /// The format that keeps a stored type as it is.
+    pub(crate) fn of(stored: StoredType) -> Self {
         match stored {
-            StoredType::F8E4M3 => Some(Self::E4m3),
-            StoredType::BF16 => Some(Self::Bf16),
-            StoredType::F16 => Some(Self::F16),
-            StoredType::F32 => Some(Self::F32),
-            StoredType::I8 => None,
+            StoredType::F8E4M3 => Self::E4m3,
+            StoredType::I8 => Self::Int8,
+            StoredType::BF16 => Self::Bf16,
+            StoredType::F16 => Self::F16,
+            StoredType::F32 => Self::F32,
         }
     }
 
     /// Bytes of one element.
     pub(crate) fn bytes(self) -> usize {
         match self {
-            Self::E4m3 => 1,
+            Self::E4m3 | Self::Int8 => 1,
             Self::Bf16 | Self::F16 => 2,
             Self::F32 => 4,
         }

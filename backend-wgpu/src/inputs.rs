@@ -1,22 +1,24 @@
 //! What a batch brings along: one buffer, one upload.
 //!
-//! The batch's sizes, its input tensors, lists of attention tasks made from the offsets, and the embedding rows gathered
-//! on the host. Every index is checked here, so a shader never reads a row that is not there.
+//! The batch's sizes, its input tensors, lists of tasks made from the offsets, the turns of rotary positions, and the table
+//! rows gathered on the host. Every index is checked here, so a shader never reads a row that is not there.
 
 use dikast_core::backend::Batch;
-use dikast_core::graph::{Dim, Graph, InputKind, Sizes, Step, TensorId, WeightId};
+use dikast_core::graph::{DType, Dim, Frequency, Graph, InputKind, Sizes, Step, TensorId, WeightId};
 use dikast_core::{Error, Result};
 
+use crate::layout::stride;
 use crate::placement::{Kind, Placed, Placement};
-use crate::recipe::Binding;
+use crate::recipe::{Binding, SIZES, words};
 use crate::resident::{WgpuResident, pack_rows, views};
+use crate::turns::Turns;
 
-/// Queries of one attention task; `attention.wgsl` has the same number.
+/// Rows of one task; `attention.wgsl`, `causal_attention.wgsl` and `delta_chunks.wgsl` have the same number.
 pub(crate) const TASK_QUERIES: usize = 32;
-/// Words of one attention task.
+/// Words of one task.
 const TASK_WORDS: usize = 5;
 /// Bytes at the start of the buffer for the batch's sizes.
-const SIZES_BYTES: u64 = 16;
+const SIZES_BYTES: u64 = SIZES as u64 * 4;
 
 /// The buffer's layout for a bucket.
 #[derive(Debug)]
@@ -24,7 +26,9 @@ pub(crate) struct Inputs {
     /// Bytes of the whole.
     pub(crate) bytes: u64,
     tensors: Vec<Region<InputKind>>,
+    reals: Vec<Region<Reals>>,
     tasks: Vec<Region<TaskKey>>,
+    turns: Vec<Region<Turns>>,
     gathers: Vec<Region<Gather>>,
     checks: Vec<Check>,
 }
@@ -36,7 +40,15 @@ struct Region<K> {
     bytes: u64,
 }
 
-/// Attention over the same sequences shares a list of tasks.
+/// An input of reals, its rows padded to four elements as every matrix's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reals {
+    kind: InputKind,
+    rows: Dim,
+    columns: usize,
+}
+
+/// Steps over the same sequences share a list of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TaskKey {
     q_offsets: InputKind,
@@ -59,7 +71,7 @@ impl TaskKey {
     }
 }
 
-/// Rows of a table on the host, one a token.
+/// Rows of a table on the host, one an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gather {
     ids: InputKind,
@@ -93,28 +105,56 @@ pub(crate) struct Filled {
 
 impl Inputs {
     pub(crate) fn new(graph: &Graph, placement: &Placement, capacity: &Sizes, align: u64) -> Result<Self> {
-        let mut this =
-            Self { bytes: SIZES_BYTES, tensors: vec![], tasks: vec![], gathers: vec![], checks: vec![] };
+        let mut this = Self {
+            bytes: SIZES_BYTES,
+            tensors: vec![],
+            reals: vec![],
+            tasks: vec![],
+            turns: vec![],
+            gathers: vec![],
+            checks: vec![],
+        };
         for input in graph.inputs() {
-            let len: usize = input.kind.shape().iter().map(|d| d.bind(capacity)).product();
-            let region = this.region(input.kind, len as u64 * 4, align);
-            this.tensors.push(region);
+            if input.kind.dtype() == DType::F32 {
+                let shape = &graph.tensor(input.tensor).shape;
+                let columns = shape.iter().skip(1).map(|d| d.bind(capacity)).product();
+                let key = Reals { kind: input.kind, rows: shape[0], columns };
+                let bytes = (shape[0].bind(capacity) * stride(columns)) as u64 * 4;
+                let region = this.region(key, bytes, align);
+                this.reals.push(region);
+            } else {
+                let len: usize = input.kind.shape().iter().map(|d| d.bind(capacity)).product();
+                let region = this.region(input.kind, len as u64 * 4, align);
+                this.tensors.push(region);
+            }
         }
         for step in graph.steps() {
             this.add_checks(graph, step)?;
-            if let Step::Attention { q, q_offsets, kv_offsets, kv_lengths, .. } = *step {
-                let key = TaskKey::new(graph, q_offsets, kv_offsets, kv_lengths)?;
-                if !this.tasks.iter().any(|t| t.key == key) {
-                    let rows = graph.tensor(q.tensor).shape[0].bind(capacity);
-                    let most = rows / TASK_QUERIES + capacity.sequences;
-                    let region = this.region(key, (most * TASK_WORDS * 4) as u64, align);
-                    this.tasks.push(region);
+            let (rows, q_offsets, kv_offsets, kv_lengths) = match *step {
+                Step::Attention { q, q_offsets, kv_offsets, kv_lengths, .. } => {
+                    (q.tensor, q_offsets, kv_offsets, kv_lengths)
                 }
+                Step::CausalAttention { q, offsets, .. } => (q.tensor, offsets, offsets, None),
+                Step::CausalConv { x, offsets, .. } => (x.tensor, offsets, offsets, None),
+                Step::GatedDelta { x, offsets, .. } => (x, offsets, offsets, None),
+                Step::HeadRotary { positions, ref frequencies, .. } => {
+                    this.add_turns(graph, positions, frequencies, capacity, align)?;
+                    continue;
+                }
+                _ => continue,
+            };
+            let key = TaskKey::new(graph, q_offsets, kv_offsets, kv_lengths)?;
+            if !this.tasks.iter().any(|t| t.key == key) {
+                let rows = graph.tensor(rows).shape[0].bind(capacity);
+                let groups = graph.tensor(q_offsets).shape[0].bind(capacity) - 1;
+                let most = rows / TASK_QUERIES + groups;
+                let region = this.region(key, (most * TASK_WORDS * 4) as u64, align);
+                this.tasks.push(region);
             }
         }
         // Last, so that the unused end of the buffer need not be written.
         for step in graph.steps() {
-            if let Step::Embed { ids, table, .. } = *step
+            if let Step::Embed { ids, table, .. } | Step::PoolTableRows { ids, table, .. } = *step
                 && placement.weight(table).kind == Kind::HostRows
             {
                 let row_bytes = placement.weight(table).row_bytes();
@@ -129,6 +169,24 @@ impl Inputs {
         Ok(this)
     }
 
+    fn add_turns(
+        &mut self,
+        graph: &Graph,
+        positions: TensorId,
+        frequencies: &[Frequency],
+        capacity: &Sizes,
+        align: u64,
+    ) -> Result<()> {
+        let kind = kind(graph, positions)?;
+        if !self.turns.iter().any(|t| t.key.are(kind, frequencies)) {
+            let key = Turns::new(kind, frequencies);
+            let bytes = key.bytes(graph.tensor(positions).shape[0].bind(capacity));
+            let region = self.region(key, bytes, align);
+            self.turns.push(region);
+        }
+        Ok(())
+    }
+
     fn region<K>(&mut self, key: K, bytes: u64, align: u64) -> Region<K> {
         let offset = self.bytes.next_multiple_of(align);
         // A binding of nothing is not allowed; one of a whole structure always is.
@@ -140,7 +198,20 @@ impl Inputs {
     /// An input tensor.
     pub(crate) fn tensor(&self, graph: &Graph, id: TensorId) -> Result<Binding> {
         let kind = kind(graph, id)?;
-        let region = self.tensors.iter().find(|r| r.key == kind);
+        let integers = self.tensors.iter().find(|r| r.key == kind).map(Region::binding);
+        let reals = || self.reals.iter().find(|r| r.key.kind == kind).map(Region::binding);
+        integers.or_else(reals).ok_or_else(|| missing(kind))
+    }
+
+    /// Cosine and sine of every frequency of every row.
+    pub(crate) fn turns(
+        &self,
+        graph: &Graph,
+        positions: TensorId,
+        frequencies: &[Frequency],
+    ) -> Result<Binding> {
+        let kind = kind(graph, positions)?;
+        let region = self.turns.iter().find(|t| t.key.are(kind, frequencies));
         region.map(Region::binding).ok_or_else(|| missing(kind))
     }
 
@@ -151,7 +222,7 @@ impl Inputs {
         region.map(Region::binding).ok_or_else(|| missing(kind))
     }
 
-    /// A list of attention tasks and its number.
+    /// A list of tasks and its number.
     pub(crate) fn tasks(
         &self,
         graph: &Graph,
@@ -200,6 +271,24 @@ impl Inputs {
             Step::HopfieldMix { classes, offsets, .. } => {
                 add(Check::Offsets(kind(offsets)?, rows(classes)));
             }
+            Step::CausalAttention { q, offsets, .. } => add(Check::Offsets(kind(offsets)?, rows(q.tensor))),
+            Step::CausalConv { x, offsets, .. } => add(Check::Offsets(kind(offsets)?, rows(x.tensor))),
+            Step::GatedDelta { x, offsets, .. } | Step::SoftmaxPool { x, offsets, .. } => {
+                add(Check::Offsets(kind(offsets)?, rows(x)));
+            }
+            Step::AddPositions { table, taps, .. } => {
+                add(Check::Below(kind(taps)?, Dim::Fixed(graph.weight(table).shape[0])));
+            }
+            Step::ReplaceRows { x, rows: list, .. } => add(Check::Below(kind(list)?, rows(x))),
+            Step::PoolTableRows { ids, offsets, table, .. } => {
+                add(Check::Below(kind(ids)?, Dim::Fixed(graph.weight(table).shape[0])));
+                add(Check::Offsets(kind(offsets)?, rows(ids)));
+            }
+            Step::PairFeatures { left, owner, .. } => add(Check::Below(kind(owner)?, rows(left))),
+            Step::JointScore { question, summary, sequence, owner, .. } => {
+                add(Check::Below(kind(owner)?, rows(question)));
+                add(Check::Below(kind(sequence)?, rows(summary)));
+            }
             _ => {}
         }
         Ok(())
@@ -216,11 +305,20 @@ impl Inputs {
         for check in &self.checks {
             check.holds(batch)?;
         }
-        let sizes = &batch.sizes;
-        let sizes = [sizes.tokens, sizes.sequences, sizes.labels, sizes.text_tokens].map(|n| n as u32);
-        staging[..SIZES_BYTES as usize].copy_from_slice(bytemuck::cast_slice(&sizes));
+        write(staging, 0, bytemuck::cast_slice(&words(&batch.sizes)));
         for region in &self.tensors {
             write(staging, region.offset, bytemuck::cast_slice(batch.get(region.key)?));
+        }
+        for region in &self.reals {
+            let Reals { kind, rows, columns } = region.key;
+            let values = batch.get_reals(kind, rows.bind(&batch.sizes) * columns)?;
+            let row_bytes = stride(columns) * 4;
+            for (row, values) in values.chunks(columns.max(1)).enumerate() {
+                write(staging, region.offset + (row * row_bytes) as u64, bytemuck::cast_slice(values));
+            }
+        }
+        for region in &self.turns {
+            region.key.write(batch, &mut staging[region.offset as usize..])?;
         }
         let mut tasks = Vec::with_capacity(self.tasks.len());
         for region in &self.tasks {

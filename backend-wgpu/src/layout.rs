@@ -4,7 +4,12 @@
 //! that its inputs can be bound read-only and no writable binding aliases another; WebGPU forbids both otherwise.
 //! Within a bank, tensors whose lives do not overlap share bytes.
 
-use dikast_core::graph::{DType, Graph, Sizes, Step, TensorId};
+use dikast_core::graph::{DType, Graph, RowOp, Sizes, Step, TensorId};
+
+use crate::inputs::TASK_QUERIES;
+
+/// Words of what `delta_chunks.wgsl` works out for a chunk and a head.
+pub(crate) const DELTA_RECORD: usize = 4 * TASK_QUERIES + 2 * TASK_QUERIES * TASK_QUERIES;
 
 /// A tensor's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +48,8 @@ pub(crate) fn tensor_bytes(graph: &Graph, id: TensorId, sizes: &Sizes) -> u64 {
     bytes.next_multiple_of(16)
 }
 
-/// Bytes of the scratch memory of a step: the projected inputs of the two directions of an LSTM.
+/// Bytes of the scratch memory of a step: the projected inputs of the two directions of an LSTM; the records of the chunks
+/// of a gated delta rule; the rows before the quantizer, where no one else wants them.
 fn scratch_bytes(graph: &Graph, step: &Step, sizes: &Sizes) -> Vec<u64> {
     match *step {
         Step::BiLstm { x, forward, backward, .. } => {
@@ -52,6 +58,14 @@ fn scratch_bytes(graph: &Graph, step: &Step, sizes: &Sizes) -> Vec<u64> {
                 .iter()
                 .map(|d| rows * stride(graph.weight(d.input).shape[0]) as u64 * 4)
                 .collect()
+        }
+        Step::GatedDelta { x, value_heads, .. } => {
+            let rows = graph.tensor(x).shape[0].bind(sizes);
+            let chunks = (rows / TASK_QUERIES).saturating_add(sizes.sequences) as u64;
+            vec![chunks.saturating_mul((value_heads * DELTA_RECORD) as u64 * 4)]
+        }
+        Step::RotateQuantize { op, rows: None, .. } if !matches!(op, RowOp::Copy { .. }) => {
+            vec![tensor_bytes(graph, op.x(), sizes)]
         }
         _ => Vec::new(),
     }

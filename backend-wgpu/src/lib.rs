@@ -20,6 +20,8 @@
 mod adapter;
 mod backend;
 mod bucket;
+#[cfg(not(target_arch = "wasm32"))]
+mod ceilings;
 mod device;
 mod format;
 mod inputs;
@@ -33,8 +35,8 @@ mod range;
 mod recipe;
 mod resident;
 mod shaders;
-mod support;
 mod tiles;
+mod turns;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use backend::WgpuBackend;

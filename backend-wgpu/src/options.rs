@@ -27,8 +27,12 @@ pub enum Precision {
     F32,
 }
 
-/// Loop of the matrix products, for tests and measurements. All sum in the same order but `Cooperative`, which is another sum
-/// of the same exact products; `Auto` takes it where the device has it, for every number of rows.
+/// Loop of the matrix products, for tests and measurements.
+///
+/// `Skinny` and `Tile` sum in the same order with the same operations. Software devices compile both to the same bits, and there
+/// `Auto` takes either, by the number of rows. GPU drivers may compile what follows the sum to other last bits in one loop than
+/// in the other, so on a GPU `Auto` keeps to tiles. `Cooperative` is another sum of the same exact products; `Auto` takes it
+/// where the device has it, for every number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProductChoice {
     /// By the number of rows and the device.

@@ -176,6 +176,23 @@ fn roles(graph: &Graph) -> BTreeMap<usize, Role> {
                 role(weight, |r| (r.matrix, r.cut_in_half) = (true, true));
                 role(weight_scales, |r| (r.vector, r.cut_in_half) = (true, true));
             }
+            Step::Int8Linear { weight, weight_scales, bias, .. } => {
+                role(weight, |r| r.matrix = true);
+                role(weight_scales, |r| r.vector = true);
+                if let Some(bias) = bias {
+                    role(bias, |r| r.vector = true);
+                }
+            }
+            Step::Int8LinearGated { weight, weight_scales, bias, .. } => {
+                role(weight, |r| (r.matrix, r.cut_in_half) = (true, true));
+                role(weight_scales, |r| r.vector = true);
+                if let Some(bias) = bias {
+                    role(bias, |r| r.vector = true);
+                }
+            }
+            Step::CausalConv { weight, .. } => role(weight, |r| r.table = true),
+            Step::AddPositions { table, .. } => role(table, |r| r.table = true),
+            Step::PoolTableRows { table, .. } => role(table, |r| r.matrix = true),
             Step::Attention { bias: Some(bias), .. } => role(bias.table, |r| r.table = true),
             Step::BiLstm { forward, backward, .. } => {
                 for direction in [forward, backward] {
@@ -212,13 +229,16 @@ fn stored(weights: &Weights, weight: &Weight, device: &str) -> Result<Format> {
     let mut found = None;
     for name in &weight.parts {
         let view = weights.tensor(name)?;
-        let format = Format::of(view.dtype).ok_or_else(|| Error::Unsupported {
-            device: device.to_owned(),
-            need: format!("{name} in a storage type it reads: {:?} found", view.dtype),
-        })?;
-        if view.shape.get(1..) != weight.shape.get(1..)
-            || (format == Format::E4m3) != (weight.elements == Elements::E4M3)
-        {
+        let format = Format::of(view.dtype);
+        let elements = match format {
+            Format::E4m3 => Elements::E4M3,
+            Format::Int8 => Elements::Int8,
+            Format::Bf16 | Format::F16 | Format::F32 => Elements::Real,
+        };
+        // A convolution's kernel is read as one row a filter.
+        let row = |shape: &[usize]| shape.iter().skip(1).product::<usize>();
+        let fits = row(view.shape) == row(&weight.shape) && view.shape.is_empty() == weight.shape.is_empty();
+        if !fits || elements != weight.elements {
             let message =
                 format!("{:?} {:?} does not fit {} {:?}", view.dtype, view.shape, weight.name, weight.shape);
             return Err(Error::checkpoint(name, message));

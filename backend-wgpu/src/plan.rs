@@ -10,7 +10,7 @@ use crate::lower::{Constants, Lowering};
 use crate::pipelines::Pipelines;
 use crate::placement::StorageLimits;
 use crate::range;
-use crate::recipe::{Binding, Grid, Recipe};
+use crate::recipe::{Binding, Grid, Recipe, SIZES};
 use crate::resident::WgpuResident;
 use crate::tiles::TileLimits;
 
@@ -179,6 +179,18 @@ fn check_sizes(
             });
         }
     }
+    for (step, place) in layout.scratch.iter().enumerate().flat_map(|(i, s)| s.iter().map(move |p| (i, p))) {
+        if place.bytes > limit {
+            return Err(Error::TooLarge {
+                what: format!(
+                    "bytes of scratch for {} in a bucket of {capacity:?}",
+                    graph.steps()[step].name()
+                ),
+                limit,
+                actual: place.bytes,
+            });
+        }
+    }
     let needed = resident.placement.device_bytes() + activation_bytes(graph, layout, inputs);
     match device.memory {
         Some(available) if needed > available => {
@@ -226,7 +238,7 @@ impl Maker<'_> {
         let params_bytes = (recipe.params.len() as u64 * 4).next_multiple_of(16);
         let mut entries = vec![entry(0, &self.params, params, params_bytes)];
         if recipe.shader.reads_sizes() {
-            entries.push(entry(1, self.inputs, 0, 16));
+            entries.push(entry(1, self.inputs, 0, SIZES as u64 * 4));
         }
         for (binding, &what) in (2..).zip(&recipe.bindings) {
             entries.push(match what {

@@ -4,7 +4,7 @@
 //! bound survives moving, averaging and concatenating rows. Everything else (the residual stream, attention's mix of
 //! values, the gated product of T5, which does exceed 65504 in trained models) is multiplied in f32.
 
-use dikast_core::graph::{Graph, Pool, Step};
+use dikast_core::graph::{Graph, Pool, RowOp, Step};
 
 use crate::resident::WgpuResident;
 
@@ -32,6 +32,12 @@ pub(crate) fn bounds(graph: &Graph, resident: &WgpuResident) -> Vec<f32> {
             Step::RmsNorm { x, weight, out, .. } => {
                 bounds[out.index()] = root(x) * resident.largest(weight);
             }
+            // These weights are stored around zero.
+            Step::Rows { op: RowOp::RmsNorm { x, weight, .. }, out }
+            | Step::RotateQuantize { op: RowOp::RmsNorm { x, weight, .. }, rows: Some(out), .. } => {
+                bounds[out.index()] = root(x) * (1.0 + resident.largest(weight));
+            }
+            Step::MergeRows { x, out } => bounds[out.index()] = bounds[x.index()],
             Step::LayerNorm { x, weight, bias, out, .. } => {
                 bounds[out.index()] = root(x) * resident.largest(weight) + resident.largest(bias);
             }

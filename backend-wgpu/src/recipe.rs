@@ -76,6 +76,27 @@ impl Grid {
     }
 }
 
+/// Words of the batch's sizes in front of the inputs; the last three are not used.
+pub(crate) const SIZES: usize = 12;
+
+/// The batch's sizes in the order of [`dim`].
+pub(crate) fn words(sizes: &Sizes) -> [u32; SIZES] {
+    let mut words = [0; SIZES];
+    let all = [
+        sizes.tokens,
+        sizes.sequences,
+        sizes.labels,
+        sizes.text_tokens,
+        sizes.questions,
+        sizes.option_tokens,
+        sizes.patches,
+        sizes.media_tokens,
+        sizes.frames,
+    ];
+    words.iter_mut().zip(all).for_each(|(w, n)| *w = n as u32);
+    words
+}
+
 /// A dimension as the shaders read it (`bound` in `common.wgsl`).
 pub(crate) fn dim(dim: Dim) -> Result<u32> {
     match dim {
@@ -83,8 +104,12 @@ pub(crate) fn dim(dim: Dim) -> Result<u32> {
         Dim::Sym(Symbol::Sequences) => Ok(1),
         Dim::Sym(Symbol::Labels) => Ok(2),
         Dim::Sym(Symbol::TextTokens) => Ok(3),
-        Dim::Fixed(n) => small(n + 4),
-        Dim::Sym(symbol) => Err(Error::Internal(format!("no shader counts {symbol}"))),
+        Dim::Sym(Symbol::Questions) => Ok(4),
+        Dim::Sym(Symbol::OptionTokens) => Ok(5),
+        Dim::Sym(Symbol::Patches) => Ok(6),
+        Dim::Sym(Symbol::MediaTokens) => Ok(7),
+        Dim::Sym(Symbol::Frames) => Ok(8),
+        Dim::Fixed(n) => small(n + SIZES),
         Dim::Offsets(_) => Err(Error::Internal("a matrix has offsets for rows".to_owned())),
     }
 }
@@ -115,6 +140,6 @@ mod tests {
             size(Grid::Blocks { x: 2, rows, per: 1 }, 4),
             Err(Error::TooLarge { actual: 10, .. })
         ));
-        assert_eq!(dim(Dim::Fixed(3)), Ok(7));
+        assert_eq!(dim(Dim::Fixed(3)), Ok(15));
     }
 }

@@ -186,7 +186,7 @@ fn decode(view: &TensorView<'_>, rows: std::ops::Range<usize>, out: &mut [f32]) 
 fn largest_magnitude(bytes: &[u8], format: Format) -> f32 {
     match format {
         // Never more than 448; no one asks.
-        Format::E4m3 => f32::INFINITY,
+        Format::E4m3 | Format::Int8 => f32::INFINITY,
         Format::Bf16 => {
             let most = bytes.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]) & 0x7fff).max();
             half::bf16::from_bits(most.unwrap_or(0)).to_f32()

@@ -10,10 +10,17 @@
 //! fn round_x(v: vec4<f32>) -> vec4<f32> { return to_half(v); } // rounding that goes with X, and likewise `round_w`
 //! ```
 //!
+//! E4M3 codes are exact in either type: there the types only say how a tile is kept in workgroup memory, f16 as bit patterns
+//! that need no `enable`.
+//!
 //! The storage of a weight is chosen by the part that is put beside the step (`format_*.wgsl`: `Word` and `decode`), the
 //! shape of a product by another (`tile.wgsl`, `skinny.wgsl` or
 //! `coop.wgsl`). Numbers (tile sizes, invocations a workgroup) are
 //! pipeline-overridable constants.
+
+mod clef;
+
+pub(crate) use clef::ClefShader;
 
 use crate::format::{Element, Format};
 
@@ -40,6 +47,8 @@ pub(crate) enum Shader {
     HopfieldMix,
     Dot,
     Scale,
+    Copy,
+    Clef(ClefShader),
 }
 
 /// What varies in a product.
@@ -92,6 +101,9 @@ macro_rules! wgsl {
 
 const COMMON: &str = wgsl!("parts/common");
 const REDUCE: &str = wgsl!("parts/reduce");
+const ROW_SUMS: &str = wgsl!("parts/row_sums");
+const ROW_DOT: &str = wgsl!("parts/row_dot");
+const ROW_CODES: &str = wgsl!("parts/row_codes");
 const MASK: &str = wgsl!("parts/mask");
 const ACTIVATION: &str = wgsl!("parts/activation");
 const QUANTIZER: &str = wgsl!("parts/quantizer");
@@ -122,12 +134,26 @@ impl Shader {
             Self::HopfieldMix => "hopfield_mix",
             Self::Dot => "dot_rows",
             Self::Scale => "scale",
+            Self::Copy => "copy",
+            Self::Clef(shader) => shader.entry(),
         }
     }
 
-    /// Whether binding 1, the batch's sizes, is there. Attention has its rows from the list of tasks.
+    /// Whether binding 1, the batch's sizes, is there. Attention has its rows from the list of tasks, a copy has none.
     pub(crate) fn reads_sizes(self) -> bool {
-        self != Self::Attention
+        match self {
+            Self::Attention | Self::Copy => false,
+            Self::Clef(shader) => !shader.has_tasks(),
+            _ => true,
+        }
+    }
+
+    /// Whether every index in the shader is inside its buffer by construction. Products clamp rows to the batch's, columns
+    /// to the piece's and k to the sum's length, and store only rows and columns that there are; attention clamps rows to its
+    /// task's and distances to the table's; both index workgroup memory by invocation and by constants. Tasks, sizes and
+    /// parameters come from `inputs.rs` and from the plan, which check them against the buffers.
+    pub(crate) fn keeps_bounds(self) -> bool {
+        self.product().is_some() || self == Self::Attention
     }
 
     /// The module's text.
@@ -135,14 +161,19 @@ impl Shader {
         let mut text = String::new();
         if let Some(product) = self.product() {
             let Product { x, w, .. } = product;
-            if x == Element::F16 || w == Element::F16 {
-                text.push_str("enable f16;\n");
+            let codes = product.format == Format::E4m3;
+            match product.core {
+                Core::Cooperative => text.push_str("enable f16;\nenable wgpu_cooperative_matrix;\n"),
+                Core::Skinny if codes => text.push_str("alias X = f32;\nalias W = f32;\n"),
+                Core::Tile if codes => {}
+                Core::Tile | Core::Skinny => {
+                    if x == Element::F16 || w == Element::F16 {
+                        text.push_str("enable f16;\n");
+                    }
+                    text.push_str(&format!("alias X = {};\nalias W = {};\n", x.wgsl(), w.wgsl()));
+                }
             }
-            if product.core == Core::Cooperative {
-                text.push_str("enable wgpu_cooperative_matrix;\n");
-            }
-            text.push_str(&format!("alias X = {};\nalias W = {};\n", x.wgsl(), w.wgsl()));
-            if product.core != Core::Cooperative {
+            if product.core == Core::Skinny || (product.core == Core::Tile && !codes) {
                 text.push_str(&product.rounding());
             }
         }
@@ -164,21 +195,21 @@ impl Shader {
     fn parts(self) -> Vec<&'static str> {
         let (step, shared): (_, &[&str]) = match self {
             Self::Embed(_) => (wgsl!("embed"), &[]),
-            Self::RmsNorm => (wgsl!("rms_norm"), &[REDUCE, MASK]),
-            Self::RmsNormQuantize => (wgsl!("rms_norm_quantize"), &[REDUCE, MASK, QUANTIZER]),
-            Self::Quantize => (wgsl!("quantize"), &[QUANTIZER]),
-            Self::LayerNorm => (wgsl!("layer_norm"), &[REDUCE, MASK]),
-            Self::L2Normalize => (wgsl!("l2_normalize"), &[REDUCE, MASK]),
+            Self::RmsNorm => (wgsl!("rms_norm"), &[REDUCE, ROW_SUMS, MASK]),
+            Self::RmsNormQuantize => {
+                (wgsl!("rms_norm_quantize"), &[REDUCE, ROW_SUMS, MASK, ROW_CODES, QUANTIZER])
+            }
+            Self::Quantize => (wgsl!("quantize"), &[REDUCE, ROW_CODES, QUANTIZER]),
+            Self::LayerNorm => (wgsl!("layer_norm"), &[REDUCE, ROW_SUMS, MASK]),
+            Self::L2Normalize => (wgsl!("l2_normalize"), &[REDUCE, ROW_SUMS, MASK]),
             Self::Linear(_) => (wgsl!("linear"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
             Self::LinearGated(_) => (wgsl!("linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
             Self::QuantLinear(p) if p.core == Core::Cooperative => (wgsl!("quant_linear"), &[COOPERATIVE_X]),
-            Self::QuantLinear(_) => (wgsl!("quant_linear"), &[MASK, wgsl!("parts/x_e4m3")]),
+            Self::QuantLinear(_) => (wgsl!("quant_linear"), &[wgsl!("parts/x_e4m3")]),
             Self::QuantLinearGated(p) if p.core == Core::Cooperative => {
                 (wgsl!("quant_linear_gated"), &[ACTIVATION, COOPERATIVE_X])
             }
-            Self::QuantLinearGated(_) => {
-                (wgsl!("quant_linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_e4m3")])
-            }
+            Self::QuantLinearGated(_) => (wgsl!("quant_linear_gated"), &[ACTIVATION, wgsl!("parts/x_e4m3")]),
             Self::Attention => (wgsl!("attention"), &[]),
             Self::SelectRows => (wgsl!("select_rows"), &[]),
             Self::PoolSpans => (wgsl!("pool_spans"), &[]),
@@ -186,9 +217,11 @@ impl Shader {
             Self::Lstm(_) => (wgsl!("lstm"), &[]),
             Self::Concat => (wgsl!("concat"), &[]),
             Self::PairProduct => (wgsl!("pair_product"), &[]),
-            Self::HopfieldMix => (wgsl!("hopfield_mix"), &[REDUCE, MASK]),
-            Self::Dot => (wgsl!("dot"), &[REDUCE, MASK]),
+            Self::HopfieldMix => (wgsl!("hopfield_mix"), &[REDUCE, ROW_DOT, MASK]),
+            Self::Dot => (wgsl!("dot"), &[REDUCE, ROW_DOT, MASK]),
             Self::Scale => (wgsl!("scale"), &[]),
+            Self::Copy => (wgsl!("copy"), &[]),
+            Self::Clef(shader) => shader.parts(),
         };
         let mut parts = shared.to_vec();
         if self.reads_sizes() {
@@ -199,7 +232,7 @@ impl Shader {
             parts.push(wgsl!("parts/format_e4m3_16"));
         } else if let Some(format) = self.format() {
             parts.push(match format {
-                Format::E4m3 => wgsl!("parts/format_e4m3"),
+                Format::E4m3 | Format::Int8 => wgsl!("parts/format_e4m3"),
                 Format::Bf16 => wgsl!("parts/format_bf16"),
                 Format::F16 => wgsl!("parts/format_f16"),
                 Format::F32 => wgsl!("parts/format_f32"),
@@ -212,11 +245,14 @@ impl Shader {
             if product.rounding().contains("half") {
                 parts.push(HALF);
             }
-            parts.push(match product.core {
-                Core::Tile => wgsl!("parts/tile"),
-                Core::Skinny => wgsl!("parts/skinny"),
-                Core::Cooperative => wgsl!("parts/coop"),
-            });
+            match product.core {
+                Core::Tile => parts.extend([wgsl!("parts/tile"), staged(product)]),
+                Core::Skinny => parts.push(wgsl!("parts/skinny")),
+                Core::Cooperative => parts.push(wgsl!("parts/coop")),
+            }
+            if product.core == Core::Tile && product.format == Format::E4m3 {
+                parts.push(wgsl!("parts/quad_codes"));
+            }
         }
         parts.push(step);
         parts
@@ -224,9 +260,20 @@ impl Shader {
 
     fn format(self) -> Option<Format> {
         match self {
-            Self::Embed(format) | Self::Lstm(format) => Some(format),
+            Self::Embed(format) | Self::Lstm(format) | Self::Clef(ClefShader::PoolTableRows(format)) => {
+                Some(format)
+            }
             _ => self.product().map(|p| p.format),
         }
+    }
+}
+
+/// How a tile is kept in workgroup memory.
+fn staged(product: Product) -> &'static str {
+    match (product.format, product.x) {
+        (Format::E4m3, Element::F16) => wgsl!("parts/staged_codes"),
+        (Format::E4m3, Element::F32) => wgsl!("parts/staged_codes_f32"),
+        _ => wgsl!("parts/staged_values"),
     }
 }
 
@@ -251,7 +298,9 @@ mod tests {
             Shader::HopfieldMix,
             Shader::Dot,
             Shader::Scale,
+            Shader::Copy,
         ];
+        all.extend(ClefShader::all().map(Shader::Clef));
         let elements = [Element::F16, Element::F32];
         for format in [Format::E4m3, Format::Bf16, Format::F16, Format::F32] {
             all.extend([Shader::Embed(format), Shader::Lstm(format)]);

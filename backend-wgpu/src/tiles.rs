@@ -62,6 +62,8 @@ pub(crate) struct Shape {
 pub(crate) struct Chosen {
     pub(crate) core: Core,
     pub(crate) constants: Vec<(&'static str, u32)>,
+    /// How E4M3 codes are kept on their way; they are exact in either type.
+    pub(crate) staged: Element,
     pub(crate) grid: Grid,
 }
 
@@ -71,6 +73,20 @@ struct Tile {
     threads_n: u32,
     rows: u32,
     depth4: u32,
+    /// How E4M3 codes are kept in workgroup memory.
+    staged: Element,
+    /// Tiles in workgroup memory: 1 or 2.
+    buffers: u32,
+}
+
+fn tuned(class: &str) -> Option<Vec<u32>> {
+    let all = std::env::var("DIKAST_TILES").ok()?;
+    let one = all.split(';').find_map(|e| e.strip_prefix(&format!("{class}=")))?;
+    Some(one.split(',').map(|n| n.parse().unwrap()).collect())
+}
+
+fn buffers() -> u32 {
+    std::env::var("DIKAST_BUFFERS").map_or(1, |b| b.parse().unwrap())
 }
 
 impl TileLimits {
@@ -81,11 +97,14 @@ impl TileLimits {
         match self.choice {
             ProductChoice::Skinny => skinny(shape),
             ProductChoice::Tile { threads_m, threads_n, rows, depth } => {
+                let power = |n: u32| 1 << n.clamp(1, 32).ilog2();
                 let tile = Tile {
-                    threads_m: threads_m.clamp(1, 32),
-                    threads_n: threads_n.clamp(1, 32),
+                    threads_m: power(threads_m),
+                    threads_n: power(threads_n),
                     rows: if rows > 4 { 8 } else { 4 },
-                    depth4: (depth / 4).clamp(1, 16),
+                    depth4: power(depth / 4),
+                    staged: shape.x,
+                    buffers: buffers(),
                 };
                 self.tile(shape, tile)
             }
@@ -95,14 +114,48 @@ impl TileLimits {
             {
                 skinny(shape)
             }
-            ProductChoice::Auto | ProductChoice::Cooperative { .. } => {
-                // Fewer rows an invocation where that would leave most of a tile empty.
-                // Small tiles where there are few: a GPU hides latency with many invocations.
-                let few = if self.software { 32 } else { 384 };
-                let rows = if shape.capacity <= few || (shape.one_loop && !self.software) { 4 } else { 8 };
-                self.tile(shape, Tile { threads_m: 8, threads_n: 8, rows, depth4: 4 })
-            }
+            ProductChoice::Auto | ProductChoice::Cooperative { .. } => self.tile(shape, self.usual(shape)),
         }
+    }
+
+    /// The tile for a product's shape. All of them give the same bits.
+    fn usual(&self, shape: Shape) -> Tile {
+        let tile = |threads_m, threads_n, rows, depth, staged, buffers| Tile {
+            threads_m,
+            threads_n,
+            rows,
+            depth4: depth / 4,
+            staged,
+            buffers,
+        };
+        if self.software {
+            let rows = if shape.capacity <= 32 { 4 } else { 8 };
+            return tile(8, 8, rows, 16, Element::F32, 1);
+        }
+        if shape.one_loop {
+            return tile(8, 8, 4, 16, Element::F16, 1);
+        }
+        let columns = shape.columns * shape.halves;
+        let class = match shape.capacity {
+            0..=16 => "few",
+            17..=384 if columns <= 4096 => "narrow",
+            17..=384 if columns <= 8192 => "middle",
+            17..=384 => "wide",
+            _ => "large",
+        };
+        let class = if shape.codes.is_some() { class.to_owned() } else { format!("real-{class}") };
+        if let Some(found) = tuned(&class) {
+            return tile(
+                found[0],
+                found[1],
+                found[2],
+                found[3],
+                if found[4] == 16 { Element::F16 } else { Element::F32 },
+                found[5],
+            );
+        }
+        let rows = if shape.capacity <= 384 { 4 } else { 8 };
+        tile(8, 8, rows, 16, Element::F16, 1)
     }
 
     /// Depends on the weight and the device alone, not on the rows: the bits of this loop are its own.
@@ -128,6 +181,7 @@ impl TileLimits {
         Chosen {
             core: Core::Cooperative,
             constants: vec![("SUBGROUPS_M", m), ("SUBGROUPS_N", n), ("PARTS", parts(m, n))],
+            staged: Element::F16,
             grid: Grid::Blocks {
                 x: shape.columns.div_ceil(columns),
                 rows: shape.rows,
@@ -144,7 +198,13 @@ impl TileLimits {
             }
             tile.threads_n /= 2;
         }
-        while tile.bytes(shape) > self.workgroup_memory && tile.depth4 > 1 {
+        // Two turns of all invocations fill a tile.
+        tile.depth4 = tile.depth4.min(tile.threads_m).min(tile.threads_n);
+        let (x, w) = if shape.codes.is_some() { (tile.staged, tile.staged) } else { (shape.x, shape.w) };
+        while tile.bytes(x, w) > self.workgroup_memory && tile.buffers > 1 {
+            tile.buffers = 1;
+        }
+        while tile.bytes(x, w) > self.workgroup_memory && tile.depth4 > 1 {
             tile.depth4 /= 2;
         }
         let per = tile.threads_m * tile.rows;
@@ -156,7 +216,9 @@ impl TileLimits {
                 ("THREADS_N", tile.threads_n),
                 ("ROWS", tile.rows),
                 ("DEPTH4", tile.depth4),
+                ("BUFFERS", tile.buffers),
             ],
+            staged: tile.staged,
             grid: Grid::Blocks { x: shape.columns.div_ceil(columns), rows: shape.rows, per },
         }
     }
@@ -164,13 +226,14 @@ impl TileLimits {
 
 impl Tile {
     /// Workgroup memory.
-    fn bytes(self, shape: Shape) -> u32 {
+    fn bytes(self, x: Element, w: Element) -> u32 {
         let depth = 4 * self.depth4;
-        // The tiles of all quarters, and three results of each invocation of one.
+        // The tiles of all quarters, and two groups of four sums of every invocation.
         QUARTERS
-            * depth
-            * (self.threads_m * self.rows * shape.x.bytes() + self.threads_n * TILE_COLUMNS * shape.w.bytes())
-            + (QUARTERS - 1) * 16 * self.threads_m * self.threads_n
+            * (self.buffers
+                * depth
+                * (self.threads_m * self.rows * x.bytes() + self.threads_n * TILE_COLUMNS * w.bytes())
+                + 2 * 16 * self.threads_m * self.threads_n)
     }
 }
 
@@ -197,6 +260,7 @@ fn skinny(shape: Shape) -> Chosen {
     Chosen {
         core: Core::Skinny,
         constants: vec![("LANES", SKINNY_LANES)],
+        staged: Element::F32,
         grid: Grid::Blocks { x: shape.columns.div_ceil(SKINNY_LANES), rows: shape.rows, per: SKINNY_BLOCK },
     }
 }

@@ -1,4 +1,4 @@
-// Elementwise functions by the host's number: 0 none, 1 GELU with erf, 2 GELU with tanh, 3 ReLU.
+// Elementwise functions by the host's number: 0 none, 1 GELU with erf, 2 GELU with tanh, 3 ReLU, 4 SiLU.
 //
 // A driver may turn a product and a sum into one fused multiply-add, and does so in one loop and not in another. So that
 // all loops give the same bits, every such pair is an explicit fma here, and a value comes as two factors, which the step
@@ -18,6 +18,9 @@ fn activate(kind: u32, x: vec4<f32>) -> Factors {
         }
         case 3u: {
             return Factors(max(x, vec4<f32>()), vec4<f32>(1.0));
+        }
+        case 4u: {
+            return Factors(x, 1.0 / (1.0 + exp(min(-x, vec4<f32>(80.0)))));
         }
         default: {
             return Factors(x, vec4<f32>(1.0));

@@ -4,47 +4,48 @@
 // and a quotient is taken from the device's division only where 16 units could not change the code; the few others are
 // divided in integers too. Everything here works on bit patterns without the sign.
 
-var<workgroup> largest: array<u32, LANES>;
-
-// The largest of every invocation's value. Without the sign, bit patterns order like the values.
-fn max_lanes(lane: u32, value: u32) -> u32 {
-    largest[lane] = value;
-    workgroupBarrier();
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        if (lane < half) {
-            largest[lane] = max(largest[lane], largest[lane + half]);
-        }
-        workgroupBarrier();
-    }
-    let result = largest[0];
-    workgroupBarrier();
-    return result;
-}
-
 const INFINITY: u32 = 0x7f800000u;
 const MAX_E4M3: u32 = 0x43e00000u; // 448
 
-// The row's scale from its largest magnitude: 1 where the quotient is zero, NaN where the row is not finite.
-fn row_scale(largest: u32) -> u32 {
-    if (largest >= INFINITY) {
-        return 0x7fc00000u;
-    }
-    let scale = divide(largest, MAX_E4M3);
-    return select(scale, 0x3f800000u, scale == 0u);
+struct RowScale {
+    bits: u32,
+    // Whether the row's codes are zero whatever its values: all zero, or not finite.
+    empty: bool,
 }
 
-// Four values to four codes. `empty` rows (all zero, or not finite) get codes 0.
-fn encode(v: vec4<u32>, scale: u32, empty: bool) -> u32 {
-    if (empty) {
+// A row's scale from its largest magnitude: 1 where the quotient is zero, NaN where the row is not finite.
+fn row_scale(most: u32) -> RowScale {
+    if (most >= INFINITY) {
+        return RowScale(0x7fc00000u, true);
+    }
+    let quotient = over_448(most);
+    return RowScale(select(quotient, 0x3f800000u, quotient == 0u), quotient == 0u);
+}
+
+// A positive finite number / 448, rounded to nearest even. 448 is 7 · 2^6, and a remainder of sevenths is never a tie.
+fn over_448(a: u32) -> u32 {
+    let exponent = a >> 23u;
+    if (exponent < 10u) {
+        // Perhaps a denormal.
+        return divide(a, MAX_E4M3);
+    }
+    let significand = (a & 0x7fffffu) | 0x800000u;
+    let small = significand < 0xe00000u;
+    // In [2^23, 2^24).
+    let shifted = select(significand << 2u, significand << 3u, small);
+    let quotient = shifted / 7u;
+    let up = shifted - 7u * quotient > 3u;
+    return ((exponent - select(9u, 10u, small)) << 23u) + quotient + u32(up);
+}
+
+// Four values to four codes.
+fn encode(v: vec4<u32>, scale: RowScale) -> u32 {
+    if (scale.empty) {
         return 0u;
     }
-    return encode_one(v.x, scale) | (encode_one(v.y, scale) << 8u) | (encode_one(v.z, scale) << 16u)
-        | (encode_one(v.w, scale) << 24u);
-}
-
-// Whether the row's codes are zero whatever its values.
-fn is_empty(largest: u32) -> bool {
-    return largest >= INFINITY || divide(largest, MAX_E4M3) == 0u;
+    let bits = scale.bits;
+    return encode_one(v.x, bits) | (encode_one(v.y, bits) << 8u) | (encode_one(v.z, bits) << 16u)
+        | (encode_one(v.w, bits) << 24u);
 }
 
 fn encode_one(value: u32, scale: u32) -> u32 {

@@ -65,6 +65,11 @@ fn product(
     }
 }
 
+// Elements 4 k4 to 4 k4 + 3 of a row of x, as they are multiplied; zeros beyond its end.
+fn x4(row: u32, k4: u32) -> vec4<X> {
+    return vec4<X>(round_x(decode_x(raw_x(row, k4, 4u * k4 < params.k))));
+}
+
 // Four elements of a column of the weight, as they are multiplied.
 fn w4(half: u32, column: u32, k4: u32) -> vec4<W> {
     return vec4<W>(round_w(decode(word(half, column, k4))));

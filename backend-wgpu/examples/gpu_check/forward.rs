@@ -19,47 +19,32 @@ use crate::roofline;
 
 /// Sequences and tokens of each.
 const BATCHES: [(usize, usize); 7] = [(1, 64), (1, 128), (1, 192), (1, 256), (8, 128), (32, 128), (8, 256)];
+/// Where all of them would take too long.
+const FEW: [(usize, usize); 2] = [(1, 128), (32, 128)];
 /// Labels of a sequence, three tokens each.
 const LABELS: usize = 4;
 /// Repeats of a batch: this long, and no more than [`MOST`].
 const LONG: Duration = Duration::from_millis(600);
 const MOST: usize = 50;
 
-pub(crate) fn measure(dir: &Path, ceilings: &Ceilings) -> Result<Value> {
-    let start = Instant::now();
-    if !dir.join("model.safetensors").exists() {
-        let like = "gliclass-multilang-ultra";
-        let config = dikast_synth::preset(like).unwrap_or_default();
-        let recipe = dikast_synth::Recipe {
-            config,
-            format: dikast_synth::Format::Fp8,
-            seed: 1,
-            tokenizer: None,
-            like: like.to_owned(),
-        };
-        dikast_synth::write(dir, &recipe, &mut |_, _| {})?;
-    }
-    let written = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let model = GliClass::load(&ModelFiles::open(dir)?)?;
-    let opened = start.elapsed().as_secs_f64();
+pub(crate) fn measure(base: &WgpuBackend, dir: &Path, ceilings: &Ceilings, quick: bool) -> Result<Value> {
+    let (model, written, opened) = open(dir)?;
     eprintln!("checkpoint written in {written:.1} s, opened and checked in {opened:.1} s");
     let mut paths = Vec::new();
     for (name, options) in crate::paths() {
         let before = used();
-        let start = Instant::now();
-        let backend = pollster::block_on(WgpuBackend::open(&options))?;
+        let backend = base.again(&options);
         if name == "cooperative" && !backend.uses_matrices() {
             continue;
         }
-        let open = start.elapsed().as_secs_f64();
         let start = Instant::now();
         let resident = backend.load(model.graph(), model.weights(), &mut |_, _| {})?;
         let load = start.elapsed().as_secs_f64();
         let mut batches = Vec::new();
         let mut memory = Vec::new();
-        let quick = name == "portable f32";
-        for (sequences, tokens) in BATCHES.into_iter().take(if quick { 2 } else { BATCHES.len() }) {
+        let few = quick || name == "portable f32";
+        let sizes = if few { &FEW[..] } else { &BATCHES[..] };
+        for &(sequences, tokens) in sizes {
             let batch = batch(&model, sequences, tokens)?;
             let bucket = backend.bucket(&batch.sizes);
             let budget = backend.budget(model.graph(), model.weights(), &bucket)?;
@@ -80,12 +65,84 @@ pub(crate) fn measure(dir: &Path, ceilings: &Ceilings) -> Result<Value> {
                 "device_used_mib": used().zip(before).map(|(a, b)| a - b),
             }));
         }
-        eprintln!("{name}: open {open:.2} s, load {load:.2} s; memory {}", Value::from(memory.clone()));
+        eprintln!("{name}: load {load:.2} s; memory {}", Value::from(memory.clone()));
         paths.push(json!({
-            "path": name, "open_s": open, "load_s": load, "memory": memory, "batches": batches,
+            "path": name, "load_s": load, "memory": memory, "batches": batches,
         }));
     }
     Ok(json!({ "checkpoint_written_s": written, "checkpoint_opened_s": opened, "paths": paths }))
+}
+
+/// Times of the products of the whole model with every portable tile: microseconds by kind of step.
+pub(crate) fn tune(base: &WgpuBackend, dir: &Path) -> Result<Value> {
+    let model = open(dir)?.0;
+    let resident = base.load(model.graph(), model.weights(), &mut |_, _| {})?;
+    let mut all = Vec::new();
+    for (sequences, tokens, seconds) in [(1, 128, 0.35), (32, 128, 0.0)] {
+        let batch = batch(&model, sequences, tokens)?;
+        for (path, options) in crate::paths().into_iter().skip(1) {
+            for &product in crate::products::PORTABLE {
+                let backend = base.again(&dikast_wgpu::DeviceOptions { product, ..options.clone() });
+                let mut plan = backend.plan(model.graph(), &resident, &backend.bucket(&batch.sizes))?;
+                let start = Instant::now();
+                let mut run = || {
+                    pollster::block_on(backend.run(&mut plan, &resident, &batch, &mut Taps::none())).map(drop)
+                };
+                run()?;
+                while start.elapsed().as_secs_f64() < seconds {
+                    run()?;
+                }
+                let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+                for repeat in 0..3 {
+                    let mut these: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+                    for (time, step) in pollster::block_on(backend.profile(&mut plan, &resident, &batch))?
+                        .iter()
+                        .zip(model.graph().steps())
+                    {
+                        let out =
+                            step.outputs().first().map_or("", |&id| model.graph().tensor(id).name.as_str());
+                        let path: Vec<&str> = out.split('.').filter(|p| p.parse::<u32>().is_err()).collect();
+                        let entry = these.entry(path.join(".")).or_default();
+                        entry.0 += time.nanos;
+                        entry.1 += 1;
+                    }
+                    for (name, (nanos, count)) in these {
+                        let mean = nanos / count;
+                        let least = kinds.entry(name).or_insert(mean);
+                        *least = mean.min(*least);
+                    }
+                    if sequences > 1 && repeat == 0 {
+                        break;
+                    }
+                }
+                all.push(json!({
+                    "sequences": sequences, "path": path, "loop": format!("{product:?}"), "nanos": kinds,
+                }));
+            }
+        }
+    }
+    Ok(Value::from(all))
+}
+
+/// Writes the checkpoint where there is none, and opens it; the seconds of both.
+fn open(dir: &Path) -> Result<(GliClass, f64, f64)> {
+    let start = Instant::now();
+    if !dir.join("model.safetensors").exists() {
+        let like = "gliclass-multilang-ultra";
+        let config = dikast_synth::preset(like).unwrap_or_default();
+        let recipe = dikast_synth::Recipe {
+            config,
+            format: dikast_synth::Format::Fp8,
+            seed: 1,
+            tokenizer: None,
+            like: like.to_owned(),
+        };
+        dikast_synth::write(dir, &recipe, &mut |_, _| {})?;
+    }
+    let written = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let model = GliClass::load(&ModelFiles::open(dir)?)?;
+    Ok((model, written, start.elapsed().as_secs_f64()))
 }
 
 fn mib(bytes: u64) -> f64 {

@@ -3,9 +3,10 @@
 //! roofline. Parity is the tests' business: run those on the same device first.
 //!
 //! ```text
-//! gpu_check [products] [forward] [all-loops] [DIR] > report.json
+//! gpu_check [products] [forward] [all-loops] [quick] [DIR] > report.json
 //! ```
 //!
+//! `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
 //! `DIR` gets the synthetic checkpoint (2.3 GB) unless it is there. The report is JSON on standard output, a table goes to
 //! standard error. `DIKAST_ADAPTER` chooses the device.
 #![allow(clippy::print_stdout, reason = "it is what the example is for")]
@@ -18,7 +19,7 @@ mod roofline;
 use std::path::PathBuf;
 
 use dikast_core::Result;
-use dikast_wgpu::{DeviceOptions, Matrices, Precision};
+use dikast_wgpu::{DeviceOptions, Matrices, Precision, WgpuBackend};
 use serde_json::{Map, Value, json};
 
 /// What is compared: the loops that every device has, and cooperative matrices.
@@ -32,24 +33,33 @@ fn paths() -> Vec<(&'static str, DeviceOptions)> {
 }
 
 fn main() -> Result<()> {
-    let (mut only, mut all_loops, mut dir) = (Vec::new(), false, std::env::temp_dir().join("dikast-ultra"));
+    let (mut only, mut all_loops, mut quick) = (Vec::new(), false, false);
+    let mut dir = std::env::temp_dir().join("dikast-ultra");
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
-            "products" | "forward" => only.push(argument),
+            "products" | "forward" | "tune" => only.push(argument),
             "all-loops" => all_loops = true,
+            "quick" => quick = true,
             _ => dir = PathBuf::from(argument),
         }
     }
     let wanted = |what: &str| only.is_empty() || only.iter().any(|o| o == what);
     let mut report = Map::new();
     report.insert("weights".to_owned(), json!("synthetic: random values at the model's real shapes"));
-    let ceilings = pollster::block_on(ceilings::measure())?;
+    let start = std::time::Instant::now();
+    let base = pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))?;
+    report.insert("open_s".to_owned(), json!(start.elapsed().as_secs_f64()));
+    if wanted("tune") && !only.is_empty() {
+        println!("{}", forward::tune(&base, &dir)?);
+        return Ok(());
+    }
+    let ceilings = pollster::block_on(ceilings::measure(&base))?;
     report.insert("ceilings".to_owned(), ceilings.report.clone());
     if wanted("products") {
-        report.insert("products".to_owned(), products::measure(all_loops)?);
+        report.insert("products".to_owned(), products::measure(&base, all_loops, quick)?);
     }
     if wanted("forward") {
-        report.insert("forward".to_owned(), forward::measure(&dir, &ceilings)?);
+        report.insert("forward".to_owned(), forward::measure(&base, &dir, &ceilings, quick)?);
     }
     println!("{}", Value::Object(report));
     Ok(())

@@ -4,44 +4,46 @@ use std::sync::Arc;
 
 use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::checkpoint::{Blob, Checks, Expected, ModelFiles, StoredType, TensorSpec, Values, Weights};
-use dikast_core::graph::{Activation, Graph, GraphBuilder, InputKind, Residency, Sizes, Weight};
+use dikast_core::graph::{Activation, Elements, Graph, GraphBuilder, InputKind, Residency, Sizes, Weight};
 use dikast_core::{Error, Result};
-use dikast_wgpu::{DeviceOptions, Matrices, ProductChoice, WgpuBackend};
+use dikast_wgpu::{DeviceOptions, ProductChoice, WgpuBackend};
 use serde_json::{Value, json};
 
 /// Rows, K, N of the encoder's products at several lengths.
-const SHAPES: [(usize, usize, usize); 8] = [
-    (128, 2048, 2048),
-    (128, 2048, 6144),
+const SHAPES: [(usize, usize, usize); 9] = [
     (128, 2048, 10240),
+    (128, 2048, 2048),
     (128, 5120, 2048),
     (256, 2048, 10240),
-    (4096, 2048, 6144),
     (4096, 2048, 10240),
     (4096, 5120, 2048),
+    (4, 2048, 2048),
+    (4096, 2048, 6144),
+    (128, 2048, 6144),
 ];
 
 const fn tile(threads_m: u32, threads_n: u32, rows: u32, depth: u32) -> ProductChoice {
     ProductChoice::Tile { threads_m, threads_n, rows, depth }
 }
 
-/// Tiles for many rows.
-pub(crate) const LARGE: &[ProductChoice] = &[tile(8, 8, 8, 8), tile(8, 8, 8, 16), tile(8, 8, 4, 16)];
 /// All portable loops worth a try.
-const PORTABLE: &[ProductChoice] = &[
+pub(crate) const PORTABLE: &[ProductChoice] = &[
     ProductChoice::Auto,
-    tile(8, 8, 4, 8),
     tile(8, 8, 4, 16),
     tile(8, 8, 4, 32),
     tile(8, 8, 8, 8),
     tile(8, 8, 8, 16),
     tile(8, 8, 8, 32),
+    tile(8, 4, 4, 16),
+    tile(8, 4, 8, 16),
+    tile(4, 8, 4, 16),
     tile(4, 8, 8, 16),
-    tile(8, 16, 4, 16),
-    tile(16, 8, 4, 16),
+    tile(4, 4, 4, 16),
+    tile(4, 16, 4, 16),
+    tile(2, 8, 4, 8),
 ];
 /// All tiles of cooperative matrices.
-pub(crate) const COOPERATIVE: &[ProductChoice] = &[
+const COOPERATIVE: &[ProductChoice] = &[
     ProductChoice::Cooperative { m: 1, n: 1 },
     ProductChoice::Cooperative { m: 1, n: 2 },
     ProductChoice::Cooperative { m: 2, n: 1 },
@@ -49,37 +51,32 @@ pub(crate) const COOPERATIVE: &[ProductChoice] = &[
 ];
 
 /// Every shape in the default loop, or in all of them.
-pub(crate) fn measure(all_loops: bool) -> Result<Value> {
-    let base = DeviceOptions::from_env();
+pub(crate) fn measure(base: &WgpuBackend, all_loops: bool, quick: bool) -> Result<Value> {
     let mut backends = Vec::new();
-    for (matrices, choices) in [(Matrices::Off, PORTABLE), (Matrices::Auto, COOPERATIVE)] {
+    for (name, options) in crate::paths() {
+        let choices = if name == "cooperative" { COOPERATIVE } else { PORTABLE };
         for &product in if all_loops { choices } else { &[ProductChoice::Auto][..] } {
-            let options = DeviceOptions { product, matrices, ..base.clone() };
-            let backend = pollster::block_on(WgpuBackend::open(&options))?;
-            if matrices == Matrices::Off || backend.uses_matrices() {
-                backends.push((product, backend));
+            let backend = base.again(&DeviceOptions { product, ..options.clone() });
+            if name != "cooperative" || backend.uses_matrices() {
+                backends.push((name, product, backend));
             }
         }
     }
     let mut all = Vec::new();
-    for (rows, k, n) in SHAPES {
+    for (rows, k, n) in SHAPES.into_iter().step_by(if quick { 2 } else { 1 }) {
         let (graph, weights) = graph(k, n)?;
         let mut lines = Vec::new();
-        for (product, backend) in &backends {
-            let large = matches!(product, ProductChoice::Skinny) && rows > 8;
-            if large {
-                continue;
-            }
+        for (path, product, backend) in &backends {
             for (name, nanoseconds) in pollster::block_on(times(backend, &graph, &weights, rows, 5))? {
                 let rate = 2.0 * rows as f64 * k as f64 * n as f64 / nanoseconds as f64 / 1e3;
-                let line = format!("{name} {product:?} matrices {}", backend.uses_matrices());
+                let line = format!("{name} {path} {product:?}");
                 lines.push((
                     nanoseconds,
                     format!("{:8.1} µs {rate:6.1} TFLOP/s {line}", nanoseconds as f64 / 1e3),
                 ));
                 all.push(json!({
                     "rows": rows, "k": k, "n": n, "step": name, "loop": format!("{product:?}"),
-                    "matrices": backend.uses_matrices(), "us": nanoseconds as f64 / 1e3, "tflops": rate,
+                    "path": path, "us": nanoseconds as f64 / 1e3, "tflops": rate,
                 }));
             }
         }
@@ -93,14 +90,14 @@ pub(crate) fn measure(all_loops: bool) -> Result<Value> {
 }
 
 /// The least nanoseconds of each product of the graph.
-pub(crate) async fn times(
+async fn times(
     backend: &WgpuBackend,
     graph: &Graph,
     weights: &Weights,
     tokens: usize,
     repeats: usize,
 ) -> Result<Vec<(String, u64)>> {
-    let sizes = Sizes { tokens, sequences: 1, labels: 1, text_tokens: 0 };
+    let sizes = Sizes { tokens, sequences: 1, labels: 1, ..Sizes::default() };
     let resident = backend.load(graph, weights, &mut |_, _| {})?;
     let mut plan = backend.plan(graph, &resident, &backend.bucket(&sizes))?;
     let mut batch = Batch::new(sizes);
@@ -128,7 +125,7 @@ pub(crate) async fn times(
 }
 
 /// Embedded rows, quantized and normed, through one product each.
-pub(crate) fn graph(k: usize, n: usize) -> Result<(Graph, Weights)> {
+fn graph(k: usize, n: usize) -> Result<(Graph, Weights)> {
     let mut b = GraphBuilder::new("products");
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = |count: usize, mask: u8| -> Vec<u8> {
@@ -158,26 +155,29 @@ pub(crate) fn graph(k: usize, n: usize) -> Result<(Graph, Weights)> {
         ("gated codes", StoredType::F8E4M3, vec![n, k], codes),
         ("gated scales", StoredType::BF16, vec![n, 1], scales),
     ];
-    let whole = |name: &str, shape: &[usize], fp8| Weight {
+    let whole = |name: &str, shape: &[usize], elements| Weight {
         name: name.to_owned(),
         parts: vec![name.to_owned()],
         shape: shape.to_vec(),
-        fp8,
+        elements,
         residency: Residency::Device,
     };
-    let table = b.add_weight(Weight { residency: Residency::HostRows, ..whole("table", &[64, k], false) });
+    let table =
+        b.add_weight(Weight { residency: Residency::HostRows, ..whole("table", &[64, k], Elements::Real) });
     let ids = b.input(InputKind::TokenIds);
     let x = b.embed("x", ids, table, None);
     let norm = b.weight("norm", &[k]);
     let normed = b.rms_norm("normed", x, norm, 1e-6);
     let quantized = b.quantize("quantized", x);
-    let (codes, scales) =
-        (b.add_weight(whole("codes", &[n, k], true)), b.add_weight(whole("scales", &[n, 1], false)));
+    let (codes, scales) = (
+        b.add_weight(whole("codes", &[n, k], Elements::E4M3)),
+        b.add_weight(whole("scales", &[n, 1], Elements::Real)),
+    );
     b.quant_linear("E4M3", quantized, codes, scales, None);
     // As many columns, half of them a gate.
     let (codes, scales) = (
-        b.add_weight(whole("gated codes", &[n, k], true)),
-        b.add_weight(whole("gated scales", &[n, 1], false)),
+        b.add_weight(whole("gated codes", &[n, k], Elements::E4M3)),
+        b.add_weight(whole("gated scales", &[n, 1], Elements::Real)),
     );
     b.quant_linear_gated("E4M3 gated", quantized, codes, scales, Activation::GeluTanh);
     let real = b.weight("real", &[n, k]);

@@ -26,6 +26,8 @@ pub(super) fn lower(l: &mut Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
         }
         None => (Binding::Empty, Binding::Empty, 0),
     };
+    // Strides are multiples of four.
+    let aligned = head_dim % 4 == 0 && [q, k, v].iter().all(|operand| operand.start % 4 == 0);
     let mut params = vec![small(head_dim)?, small(heads)?];
     for operand in [q, k, v] {
         params.extend([l.stride(operand.tensor)?, small(operand.start)?]);
@@ -33,7 +35,7 @@ pub(super) fn lower(l: &mut Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
     params.extend([l.stride(out)?, reach, u32::from(bias.is_some()), scale.to_bits()]);
     Ok(vec![Recipe {
         shader: Shader::Attention,
-        constants: vec![],
+        constants: vec![("ALIGNED", u32::from(aligned))],
         params,
         bindings: vec![
             l.tensor(q.tensor)?,

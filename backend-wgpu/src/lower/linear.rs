@@ -200,7 +200,7 @@ fn product(l: &Lowering<'_>, x: &Operand, weight: WeightId) -> (Format, Element,
     let format = l.resident.placed(weight).format;
     let half = |yes: bool| if l.f16 && yes { Element::F16 } else { Element::F32 };
     let w = match format {
-        Format::F16 | Format::E4m3 => half(true),
+        Format::F16 | Format::E4m3 | Format::Int8 => half(true),
         Format::Bf16 => half(l.resident.largest(weight) <= LARGEST_F16),
         Format::F32 => Element::F32,
     };
@@ -245,7 +245,8 @@ fn choose(
         Core::Cooperative => 16,
         Core::Tile | Core::Skinny => 4,
     };
-    let product = Product { core: chosen.core, format, x: xe, w: we };
+    let (x_type, w_type) = if format == Format::E4m3 { (chosen.staged, chosen.staged) } else { (xe, we) };
+    let product = Product { core: chosen.core, format, x: x_type, w: w_type };
     Ok(Choice {
         chosen,
         product,
@@ -255,7 +256,7 @@ fn choose(
 }
 
 /// Pieces of both halves of a gated weight, side by side, with their first column in the result.
-fn halves(l: &Lowering<'_>, weight: WeightId) -> Result<Vec<(Piece, Piece, usize)>> {
+pub(super) fn halves(l: &Lowering<'_>, weight: WeightId) -> Result<Vec<(Piece, Piece, usize)>> {
     let pieces = l.pieces(weight)?;
     let half = l.resident.placed(weight).rows / 2;
     let (gate, up): (Vec<Piece>, Vec<Piece>) = pieces.iter().copied().partition(|p| p.first < half);
@@ -269,7 +270,7 @@ fn halves(l: &Lowering<'_>, weight: WeightId) -> Result<Vec<(Piece, Piece, usize
 }
 
 /// The number that `activation.wgsl` knows.
-fn number(activation: Option<Activation>) -> u32 {
+pub(super) fn number(activation: Option<Activation>) -> u32 {
     match activation {
         None => 0,
         Some(Activation::GeluErf) => 1,

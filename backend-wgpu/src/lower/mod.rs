@@ -1,6 +1,7 @@
 //! Steps → dispatches, as data.
 
 mod attention;
+mod clef;
 mod linear;
 mod lstm;
 mod norm;
@@ -88,7 +89,7 @@ impl Lowering<'_> {
             Step::PairProduct { .. } | Step::HopfieldMix { .. } | Step::Dot { .. } | Step::Scale { .. } => {
                 score::lower(self, step)
             }
-            _ => Err(crate::support::lacking(step)),
+            _ => clef::lower(self, index, step),
         }
     }
 
@@ -117,7 +118,11 @@ impl Lowering<'_> {
             .ok_or_else(|| Error::Internal(format!("tensor {} has no place", self.graph.tensor(id).name)))
     }
 
+    /// A step's output, or an input of reals.
     fn tensor(&self, id: TensorId) -> Result<Binding> {
+        if self.graph.inputs().iter().any(|i| i.tensor == id) {
+            return self.input(id);
+        }
         self.place(id).map(Binding::Place)
     }
 

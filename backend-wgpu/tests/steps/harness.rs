@@ -1,6 +1,7 @@
 //! Small graphs with random weights, run on the CPU and on the device.
 
-use std::sync::Arc;
+use std::cell::OnceCell;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::checkpoint::{Blob, Checks, Expected, ModelFiles, StoredType, TensorSpec, Values, Weights};
@@ -8,13 +9,34 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::{
     Elements, Graph, GraphBuilder, InputKind, Residency, Sizes, TensorId, Weight, WeightId,
 };
-use dikast_wgpu::{DeviceOptions, Precision, WgpuBackend};
+use dikast_wgpu::{DeviceOptions, LimitOverrides, Precision, WgpuBackend};
 
 /// Set to `required`, it makes these tests fail on a machine without a device; otherwise they say that they did not run.
 const REQUIRED: &str = "DIKAST_TEST_GPU";
 
-/// Opens a device; `None` where there is none and none is required, which is then printed.
+/// A backend on the one device that all tests share, or on one of its own where limits need that; `None` where there is none
+/// and none is required, which is then printed.
 pub(crate) fn open(options: &DeviceOptions) -> Option<WgpuBackend> {
+    static SHARED: LazyLock<Option<WgpuBackend>> = LazyLock::new(|| open_anew(&DeviceOptions::from_env()));
+    if options.limits != LimitOverrides::default() {
+        return open_anew(options);
+    }
+    wait_for_turn();
+    SHARED.as_ref().map(|shared| shared.again(options))
+}
+
+/// A test that uses a device has it to itself until it ends: some drivers do not survive two at a time.
+fn wait_for_turn() {
+    static TURN: Mutex<()> = Mutex::new(());
+    thread_local! { static MINE: OnceCell<MutexGuard<'static, ()>> = const { OnceCell::new() } }
+    MINE.with(|mine| {
+        mine.get_or_init(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    });
+}
+
+/// Opens a device of the test's own.
+pub(crate) fn open_anew(options: &DeviceOptions) -> Option<WgpuBackend> {
+    wait_for_turn();
     match pollster::block_on(WgpuBackend::open(options)) {
         Ok(backend) => Some(backend),
         Err(error) if std::env::var(REQUIRED).is_ok_and(|v| v == "required") => panic!(
@@ -109,7 +131,7 @@ impl Case {
         self.b.weight(name, shape)
     }
 
-    fn store(&mut self, name: &str, shape: &[usize], values: &[f32], dtype: StoredType) {
+    pub(crate) fn store(&mut self, name: &str, shape: &[usize], values: &[f32], dtype: StoredType) {
         let bytes = match dtype {
             StoredType::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
             StoredType::F16 => values.iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect(),
@@ -152,15 +174,36 @@ impl Case {
             names.push(weight);
             scales.push(scale);
         }
-        let whole = |name: String, parts, width, fp8| Weight {
+        let whole = |name: String, parts, width, elements| Weight {
             name,
             parts,
             shape: vec![rows, width],
-            fp8,
+            elements,
             residency: Residency::Device,
         };
-        let weight = self.b.add_weight(whole(format!("{name}.weight"), names, k, true));
-        (weight, self.b.add_weight(whole(format!("{name}.scale"), scales, 1, false)))
+        let weight = self.b.add_weight(whole(format!("{name}.weight"), names, k, Elements::E4M3));
+        (weight, self.b.add_weight(whole(format!("{name}.scale"), scales, 1, Elements::Real)))
+    }
+
+    /// An FP8 weight of given values, which E4M3 has, and scales of one.
+    pub(crate) fn given_codes(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        values: &[f32],
+    ) -> (WeightId, WeightId) {
+        let names = [format!("{name}.weight"), format!("{name}.scale")];
+        self.store(&names[0], &shape, values, StoredType::F8E4M3);
+        self.store(&names[1], &[shape[0], 1], &vec![1.0; shape[0]], StoredType::BF16);
+        let [weight, scale] = names.map(|name| Weight {
+            parts: vec![name.clone()],
+            name,
+            shape: shape.to_vec(),
+            elements: Elements::Real,
+            residency: Residency::Device,
+        });
+        let weight = self.b.add_weight(Weight { elements: Elements::E4M3, ..weight });
+        (weight, self.b.add_weight(Weight { shape: vec![shape[0], 1], ..scale }))
     }
 
     /// An embedding table.
@@ -314,6 +357,7 @@ impl Packing {
             sequences: self.sequences.len(),
             labels: self.sequences.iter().map(|s| s.classes.len()).sum(),
             text_tokens: self.sequences.iter().map(|s| s.ids.len() - s.text).sum(),
+            ..crate::clef_inputs::sizes(&self.sequences)
         }
     }
 
@@ -364,6 +408,7 @@ impl Packing {
                         let first = (row + s.text) as i32;
                         list.extend([first, (row + s.ids.len()) as i32, s.text_padding as i32]);
                     }
+                    other => unreachable!("{} is filled elsewhere", other.name()),
                 }
             }
             row += s.ids.len();
@@ -373,6 +418,7 @@ impl Packing {
         for (kind, list) in values {
             batch.set(kind, list);
         }
+        crate::clef_inputs::fill(&chosen.sequences, &mut batch);
         batch
     }
 

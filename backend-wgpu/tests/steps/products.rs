@@ -91,3 +91,35 @@ fn every_loop() {
         }
     }
 }
+
+/// Every code, denormals among them, has its exact value in every loop: one code of x, 448, meets all codes of the weight.
+#[test]
+fn every_code_is_decoded_exactly() {
+    let packing = Packing::new(1, &[(1, 1), (40, 1)]);
+    let mut case = Case::new(1, &packing);
+    let k = 256;
+    // Row t of x has one value, so its code is that of 448 and all others are zero.
+    let mut values = vec![0.0; packing.tokens() * k];
+    for (t, row) in values.chunks_mut(k).enumerate() {
+        row[(37 * t) % k] = 448.0;
+    }
+    let x = case.activations("x", k, &values);
+    let codes = case.b.quantize("q", x);
+    // Row n of the weight holds all codes but the two that are no number, from code n on.
+    let all: Vec<f32> =
+        (0..=255u8).filter(|c| c & 0x7f != 0x7f).map(dikast_core::numerics::e4m3::decode).collect();
+    let weights: Vec<f32> = (0..k * k).map(|i| all[(i / k + i % k) % all.len()]).collect();
+    let (weight, scales) = case.given_codes("w", [k, k], &weights);
+    let out = case.b.quant_linear("out", codes, weight, scales, None);
+    let ready = case.finish(out, &packing);
+    for product in [
+        ProductChoice::Auto,
+        ProductChoice::Skinny,
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 32 },
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 8, depth: 16 },
+    ] {
+        for base in [f32_path(), f16_path()] {
+            compare(&ready, &DeviceOptions { product, ..base }, |_| 0.0);
+        }
+    }
+}

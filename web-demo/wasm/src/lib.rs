@@ -5,6 +5,7 @@
 //! drives it: `Loader` takes a checkpoint's files as they arrive, `Model` answers.
 #![cfg(target_arch = "wasm32")]
 
+mod answer;
 mod error;
 mod incoming;
 mod loader;

@@ -1,14 +1,15 @@
 //! A model that answers.
 
+use dikast_core::Result as CoreResult;
 use dikast_core::backend::Backend;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::{ClassifyRequest, parse_json};
-use dikast_core::{Error, Result as CoreResult};
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::answer::one;
 use crate::error::{Result, thrown};
 use crate::webgpu::{self, OnWebGpu};
 
@@ -68,13 +69,6 @@ impl Model {
 
 fn parse(request: &str) -> CoreResult<ClassifyRequest> {
     ClassifyRequest::from_json(&parse_json(request)?)
-}
-
-/// Answers one request on any backend.
-pub(crate) async fn one<B: Backend>(engine: &mut Engine<B>, request: &ClassifyRequest) -> CoreResult<Value> {
-    let mut answers = engine.classify(std::slice::from_ref(request)).await;
-    let none = || Err(Error::Internal("no answer to a request".to_owned()));
-    Ok(answers.pop().unwrap_or_else(none)?.to_json())
 }
 
 fn facts<B: Backend>(engine: &Engine<B>) -> CoreResult<Value> {

@@ -7,7 +7,7 @@ use dikast_core::{Error, Result};
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
 use serde_json::Value;
 
-use crate::model::one;
+use crate::answer::one;
 
 /// A model on a device that may go away at any time.
 #[derive(Debug)]
