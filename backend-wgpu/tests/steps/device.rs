@@ -65,8 +65,8 @@ fn packing() -> Packing {
 #[test]
 fn rows_have_the_same_bits_in_any_batch_bucket_and_loop() {
     let tiles = [
-        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 8 },
-        ProductChoice::Tile { threads_m: 16, threads_n: 8, rows: 8, depth: 32 },
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 8, buffers: 1 },
+        ProductChoice::Tile { threads_m: 16, threads_n: 8, rows: 8, depth: 32, buffers: 2 },
     ];
     let packing = packing();
     let ready = block(1, &packing);
