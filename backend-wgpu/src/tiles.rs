@@ -2,7 +2,8 @@
 //!
 //! The choice between the tile and the skinny loop, and all sizes, may depend on the number of rows of the bucket, because
 //! they change no bit of the result. On a GPU the tile serves few rows too: its invocations read weights side by side, and
-//! no driver has to compile an epilogue to the same bits twice. Cooperative matrices do, so whether a product has them depends on its weight alone.
+//! no driver has to compile an epilogue to the same bits twice. Cooperative matrices do change bits, so whether a product
+//! has them depends on its weight alone.
 
 use dikast_core::graph::Dim;
 
