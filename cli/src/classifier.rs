@@ -236,3 +236,40 @@ pub(crate) mod fake {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dikast_core::request::LabelSet;
+
+    use super::*;
+
+    /// On a machine without a device this says so and passes, unless `DIKAST_TEST_GPU=required`.
+    #[test]
+    fn a_lost_device_is_opened_anew_within_the_same_request() {
+        let device = match open_device() {
+            Ok(device) => device,
+            Err(error) if std::env::var("DIKAST_TEST_GPU").is_ok_and(|v| v == "required") => {
+                panic!("{error}")
+            }
+            Err(error) => {
+                eprintln!("NOT RUN, no device to test on: {error}");
+                return;
+            }
+        };
+        let model = GliClass::load(&dikast_models::gliclass_mini()).unwrap();
+        let engine = Engine::with_model(device, model, EngineOptions::default(), &mut |_, _| {}).unwrap();
+        let mut classifier = EngineClassifier { engine, open: open_device };
+        let labels = LabelSet::flat(["travel", "food"].map(str::to_owned).to_vec());
+        let request = ClassifyRequest::new("I would like to change my flight", labels);
+        let mut scores = |lose: bool| -> Vec<f32> {
+            if lose {
+                classifier.engine.backend().destroy();
+            }
+            let answers = classifier.classify(std::slice::from_ref(&request));
+            answers[0].as_ref().unwrap().scores.iter().map(|s| s.score).collect()
+        };
+        let before = scores(false);
+        assert_eq!(scores(true), before);
+        assert_eq!(scores(true), before);
+    }
+}
