@@ -21,7 +21,15 @@ use crate::recipe::Grid;
 use crate::resident::WgpuResident;
 
 /// One ordinary request. Its pipelines are built when a model is loaded; those of much larger batches when one comes.
-const USUAL: Sizes = Sizes { tokens: 128, sequences: 1, labels: 8, text_tokens: 128 };
+const USUAL: Sizes = Sizes {
+    tokens: 128,
+    sequences: 1,
+    labels: 8,
+    text_tokens: 128,
+    questions: 2,
+    option_tokens: 64,
+    ..Sizes::NONE
+};
 
 /// A GPU reached through WebGPU: Vulkan, Metal or DirectX 12 natively, the browser's own in a page.
 #[derive(Debug)]
