@@ -9,8 +9,10 @@ mod complete;
 mod decide;
 mod decider;
 mod exit;
+mod folder;
 mod inspect;
 mod model;
+mod quantize;
 mod request;
 mod source;
 mod synth;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Command::Decide(args) => decide::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Quantize(args) => quantize::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),

@@ -38,6 +38,11 @@ pub(crate) fn open_for_decisions(dir: Option<&Path>) -> Result<ModelFiles> {
     }
 }
 
+/// Whether the files are those of a CLEF model.
+pub(crate) fn is_clef(files: &ModelFiles) -> bool {
+    Family::of(files) == Some(Family::Clef)
+}
+
 fn other(files: &ModelFiles, is: &str, command: &str) -> Failure {
     Failure::usage(format!("--model: {} is a {is}; use dikast {command}", files.name()))
 }

@@ -94,6 +94,16 @@ fn frames_of_a_folder_are_a_video() {
 }
 
 #[test]
+fn a_film_is_a_video() {
+    let film = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/video/clip.mp4");
+    let mut request = request(STATE.into());
+    request.videos.push(Video::File(std::fs::read(&film).unwrap()));
+    let line = library(&request).to_json(&DecideOutput::default());
+    let args = ["--state", STATE, "--questions", QUESTIONS, "--format", "jsonl", "--video", arg(&film)];
+    assert_eq!(output(&args, b""), format!("{line}\n"));
+}
+
+#[test]
 fn shorthands_ask_the_same_as_the_map() {
     let dir = tempfile::tempdir().unwrap();
     let map = r#"{"is_it_urgent": {"type": "noul", "instructions": "Is it urgent?"},
@@ -276,28 +286,52 @@ fn a_cut_output_becomes_the_whole_one() {
     assert!(unknown.code == 2 && unknown.err.contains("is not known"), "{}", unknown.err);
 }
 
+/// A run is stopped by a signal as soon as it has written something.
 #[test]
-fn a_resumed_run_asks_the_same() {
+fn a_killed_run_resumes_with_the_same_questions() {
     let dir = tempfile::tempdir().unwrap();
     let (input, output) = (dir.path().join("in.jsonl"), dir.path().join("out.jsonl"));
-    std::fs::write(&input, rows()).unwrap();
-    // The output becomes unwritable in the middle of the run only by a killed process; a full pipe's reader that leaves
-    // does the same to a stream, so the sidecar is taken from a run that never got to write.
-    let run = |more: &[&str]| {
-        let base = ["--input", arg(&input), "--output", arg(&output), "--quiet"];
-        decide(&[&base[..], more].concat(), b"")
+    let row = |i: usize| {
+        format!("{}\n", json!({"id": i, "state": format!("number {i}{}", " and more".repeat(i % 7))}))
     };
-    let whole = {
-        assert_eq!(run(&["--ask", "Is it late?"]).code, 5);
-        std::fs::read(&output).unwrap()
-    };
-    // A row that is added after the end makes the finished output an unfinished one.
-    let longer = format!("{}\n{}\n", rows(), json!({"state": "one more"}));
-    std::fs::write(&input, &longer).unwrap();
-    assert_eq!(run(&["--ask", "Is it late?", "--resume"]).code, 2, "what was asked is not known");
-    assert_eq!(run(&["--ask", "Is it late?", "--resume", "--force"]).code, 5);
+    std::fs::write(&input, (0..400).map(row).collect::<String>()).unwrap();
+    let base = ["--input", arg(&input), "--output", arg(&output), "--quiet"];
+    let mut child = std::process::Command::new(common::PROGRAM)
+        .args(["decide", "--model", arg(&data("model")), "--ask", "Is it late?"])
+        .args(base)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = std::time::Instant::now();
+    while std::fs::metadata(&output).map_or(0, |m| m.len()) == 0 && started.elapsed().as_secs() < 120 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
     let written = std::fs::read(&output).unwrap();
-    assert!(written.starts_with(&whole) && lines(&String::from_utf8(written).unwrap()).len() == 9);
+    let done = written.iter().filter(|b| **b == b'\n').count();
+    assert!(done > 0 && done < 400, "{done} rows");
+
+    let resume = |more: &[&str]| decide(&[&base[..], &["--resume"], more].concat(), b"");
+    for (more, named) in [
+        (&["--ask", "Is it early?"][..], "the questions of the flags"),
+        (&["--ask", "Is it late?", "--confidence", "max"], "--confidence (typesafe then, max now)"),
+        (&["--ask", "Is it late?", "--decimals", "4"], "--decimals (6 then, 4 now)"),
+        (&["--ask", "Is it late?", "--truncate", "end"], "--truncate (refuse then, end now)"),
+        (&["--ask", "Is it late?", "--special-tokens", "live"], "--special-tokens"),
+        (&["--ask", "Is it late?", "--receipt"], "--receipt"),
+    ] {
+        let refused = resume(more);
+        assert_eq!(refused.code, 2, "{more:?}");
+        assert!(refused.err.contains("other settings") && refused.err.contains(named), "{}", refused.err);
+    }
+    assert!(std::fs::read(&output).unwrap() == written, "a refused output is left alone");
+    let resumed = resume(&["--ask", "Is it late?"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.err);
+    let records = lines(&std::fs::read_to_string(&output).unwrap());
+    assert!(records.len() == 400 && records.iter().enumerate().all(|(i, r)| r["row"] == i && r["id"] == i));
+    assert!(std::fs::read(&output).unwrap().starts_with(&written));
+    assert!(!dir.path().join("out.jsonl.dikast.json").exists());
 }
 
 #[test]
@@ -326,6 +360,7 @@ fn mistakes_have_their_messages_and_exit_codes() {
     let (options, levels) = (many(256), many(11));
     let questions: Vec<String> = (0..65).map(|i| format!("q{i}:Is it {i}?")).collect();
     let questions: Vec<&str> = questions.iter().flat_map(|q| ["--ask", q]).collect();
+    let tiny = data("model");
     for (code, part, args) in [
         (2, "no question", state.to_vec()),
         (2, "no options found", [&state[..], &["--choose", "Which?"]].concat()),
@@ -351,14 +386,14 @@ fn mistakes_have_their_messages_and_exit_codes() {
         (2, "other.txt", [&ask[..], &["--image", arg(&other)]].concat()),
         (2, "cut.png", [&ask[..], &["--image", arg(&still), "--image", arg(&cut)]].concat()),
         (2, "still.png", [&ask[..], &["--video", arg(&still)]].concat()),
-        (4, "animated GIF", [&ask[..], &["--video", arg(&mp4)]].concat()),
+        (2, "film.mp4", [&ask[..], &["--video", arg(&mp4)]].concat()),
         (2, "no frames found", [&ask[..], &["--video", arg(&empty), "--fps", "1"]].concat()),
         (3, "model: ", [&ask[..], &state, &["--model", arg(&empty)]].concat()),
         (3, "model: ", [&ask[..], &state, &["--model", "no/such/folder"]].concat()),
     ] {
         let outcome = run(dikast()
             .arg("decide")
-            .args(if args.contains(&"--model") { vec![] } else { vec!["--model", arg(&data("model"))] })
+            .args(if args.contains(&"--model") { vec![] } else { vec!["--model", arg(&tiny)] })
             .args(&args)
             .write_stdin(""));
         assert_eq!(outcome.code, code, "{part}: {}", outcome.err);
@@ -400,7 +435,7 @@ fn completions_and_manual_pages_know_it() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(dikast().args(["man", "--dir", arg(dir.path())])).code, 0);
     let page = std::fs::read_to_string(dir.path().join("dikast-decide.1")).unwrap();
-    for part in ["choose", "Which team?", "System One", "Exit codes"] {
+    for part in ["choose", "Which team?", "System One", "EXIT CODES"] {
         assert!(page.contains(part), "{part}");
     }
     assert!(run(dikast().arg("man")).out.contains("dikast\\-decide"));

@@ -68,7 +68,8 @@ pub(crate) struct DecideArgs {
     /// A picture (PNG, JPEG, WebP, GIF); may be given several times. The model reads pictures before videos.
     #[arg(long, value_name = "FILE", conflicts_with = "input", help_heading = "Input")]
     pub(crate) image: Vec<PathBuf>,
-    /// An animated picture (GIF, PNG, WebP), or a folder of frames, by name; may be given several times.
+    /// An animated picture (GIF, PNG, WebP), an MP4 file with H.264, or a folder of frames, ordered by name; may be given
+    /// several times.
     #[arg(long, value_name = "FILE", conflicts_with = "input", help_heading = "Input")]
     pub(crate) video: Vec<PathBuf>,
     /// Frames a second of the folders of --video.

@@ -4,6 +4,7 @@ mod bench;
 mod classify;
 mod decide;
 mod environment;
+mod quantize;
 mod synth;
 mod values;
 
@@ -14,6 +15,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{BatchArgs, ClassifyArgs, Format, InputFormat, Shape, Truncate};
 pub(crate) use decide::{Asked, AskedArgs, DecideArgs, DecideBatchArgs, DecideFormat, StateAs};
+pub(crate) use quantize::{QuantizeArgs, SchemeName};
 pub(crate) use synth::{Quant, SynthArgs};
 
 use crate::classifier::BackendChoice;
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Measure how fast a model runs on this machine, and how near that is to what the machine can do.
     Bench(BenchArgs),
+    /// Make a model smaller: its large projections in 8 bits, in a folder of its own.
+    Quantize(QuantizeArgs),
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
@@ -207,6 +211,16 @@ mod tests {
         });
         let expected = ["rate 1", "ask 2", "questions 3", "rate 4", "choose 5", "ask 6"];
         assert_eq!(asked.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn groups_are_powers_of_four() {
+        let quantize = |size| ["quantize", "a", "b", "--scheme", "int8-convrot", "--group-size", size];
+        for size in ["0", "8", "128", "512", "4096", "x", "-4"] {
+            assert!(refused(&quantize(size)), "{size}");
+        }
+        assert!(!refused(&quantize("64")));
+        assert!(refused(&["quantize", "a", "b"]));
     }
 
     #[test]

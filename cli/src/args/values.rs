@@ -2,12 +2,19 @@
 
 use std::num::NonZeroUsize;
 
+use dikast_core::numerics::hadamard::Group;
 use dikast_core::request::limits::MAX_TOKENS;
 
 /// A number of tokens that a request may have.
 pub(crate) fn tokens(value: &str) -> Result<NonZeroUsize, String> {
     let number: NonZeroUsize = value.parse().map_err(|e: std::num::ParseIntError| e.to_string())?;
     if number.get() > MAX_TOKENS { Err(format!("must be at most {MAX_TOKENS}")) } else { Ok(number) }
+}
+
+/// The size of a rotation group.
+pub(crate) fn group(value: &str) -> Result<Group, String> {
+    let sizes = Group::SIZES.map(|s| s.to_string()).join(", ");
+    value.parse().ok().and_then(Group::new).ok_or_else(|| format!("must be one of {sizes}"))
 }
 
 /// A probability.
