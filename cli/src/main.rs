@@ -6,12 +6,15 @@ mod bench;
 mod classifier;
 mod classify;
 mod complete;
+mod decide;
+mod decider;
 mod exit;
 mod folder;
 mod inspect;
 mod model;
 mod quantize;
 mod request;
+mod source;
 mod synth;
 mod terminal;
 mod threads;
@@ -24,8 +27,10 @@ fn main() -> ExitCode {
     let cli = Cli::from_process();
     threads::limit();
     let outcome = match cli.command {
-        Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
+        Command::Classify(args) if args.batch.input.is_some() => batch::classify(&args),
         Command::Classify(args) => classify::run(&args),
+        Command::Decide(args) if args.batch.input.is_some() => batch::decide(&args),
+        Command::Decide(args) => decide::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Quantize(args) => quantize::run(&args),
