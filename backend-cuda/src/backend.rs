@@ -4,8 +4,8 @@ use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cudarc::driver::CudaGraph;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaGraph, CudaStream};
 use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{DType, Graph, Sizes, TensorId};
@@ -215,6 +215,17 @@ impl CudaBackend {
     /// Writes a batch's inputs and submits their upload, the embedding rows in pieces: each is on its way while the next is
     /// gathered.
     pub(crate) fn upload(&self, plan: &mut CudaPlan, resident: &CudaResident, batch: &Batch) -> Result<()> {
+        self.upload_in(&self.device.stream, plan, resident, batch)
+    }
+
+    /// The same in another stream, which the caller orders before the forward.
+    pub(crate) fn upload_in(
+        &self,
+        stream: &CudaStream,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+    ) -> Result<()> {
         if !batch.sizes.fits(&plan.bucket) {
             return Err(Error::Internal(format!(
                 "a batch of {:?} in a bucket of {:?}",
@@ -223,13 +234,13 @@ impl CudaBackend {
         }
         let CudaPlan { inputs, graph, pinned, block, .. } = plan;
         let head = inputs.write(graph, batch, pinned.as_mut_slice())?;
-        pinned.upload(head, block, 0)?;
+        pinned.upload_in(stream, head, block, 0)?;
         let mut first = 0;
         while let Some((range, next)) =
             inputs.write_rows(graph, &resident.checkpoint, batch, first, pinned.as_mut_slice())?
         {
             let offset = range.start;
-            pinned.upload(range, block, offset)?;
+            pinned.upload_in(stream, range, block, offset)?;
             first = next;
         }
         Ok(())
@@ -260,9 +271,14 @@ impl CudaBackend {
         }
         self.forward(plan)?;
         self.device.synchronize("running the forward")?;
+        Ok(Self::logits(plan, batch))
+    }
+
+    /// What the last forward of a plan left, once it has ended.
+    pub(crate) fn logits(plan: &CudaPlan, batch: &Batch) -> Vec<f32> {
         let bytes = 4 * plan.graph.len(plan.graph.output(), &batch.sizes);
         let values = plan.output.as_slice()[..bytes].chunks_exact(4);
-        Ok(values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect())
+        values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
     }
 
     /// Runs the launches once more in memory where no tensor replaces another, and copies the tapped ones out.
@@ -285,7 +301,10 @@ impl CudaBackend {
         let stored = layout::storage(&plan.graph);
         for id in taps.wanted().to_vec() {
             let offset = program.layout.offsets[id.index()].unwrap_or(0) as usize;
-            taps.put(id, widened((&plan.graph, stored[id.index()]), &plan.bucket, &batch.sizes, id, &arena, offset)?);
+            taps.put(
+                id,
+                widened((&plan.graph, stored[id.index()]), &plan.bucket, &batch.sizes, id, &arena, offset)?,
+            );
         }
         Ok(())
     }
@@ -308,16 +327,19 @@ fn widened(
             Stored::F16 => {
                 arena.read::<u16>(offset, elements)?.into_iter().map(|b| f16::from_bits(b).to_f32()).collect()
             }
-            Stored::BF16 => {
-                arena.read::<u16>(offset, elements)?.into_iter().map(|b| bf16::from_bits(b).to_f32()).collect()
-            }
+            Stored::BF16 => arena
+                .read::<u16>(offset, elements)?
+                .into_iter()
+                .map(|b| bf16::from_bits(b).to_f32())
+                .collect(),
         }),
         DType::I32 => Ok(arena.read::<i32>(offset, elements)?.into_iter().map(|v| v as f32).collect()),
         DType::F8E4M3 => {
             let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
             let capacity = layout::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
             let width = elements.checked_div(rows).unwrap_or(0);
-            let bytes: Vec<u8> = arena.read(offset, layout::k_blocks(width, 1) * capacity * layout::K_BLOCK)?;
+            let bytes: Vec<u8> =
+                arena.read(offset, layout::k_blocks(width, 1) * capacity * layout::K_BLOCK)?;
             Ok((0..rows)
                 .flat_map(|r| (0..width).map(move |k| layout::code_offset(r, k, capacity)))
                 .map(|at| e4m3::decode(bytes[at]))

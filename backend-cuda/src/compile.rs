@@ -146,8 +146,7 @@ fn embedded(kernel: &str, device: &Device) -> Option<Ptx> {
 }
 
 fn no_kernels(device: &str) -> Error {
-    let need =
-        "the CUDA run-time compiler (libnvrtc) or a build of this program with embedded kernels for this chip";
+    let need = "the CUDA run-time compiler (libnvrtc) or a build of this program with embedded kernels for this chip";
     Error::Unsupported { device: device.to_owned(), need: need.to_owned() }
 }
 

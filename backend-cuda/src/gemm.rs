@@ -256,11 +256,15 @@ mod tests {
                         }
                         for choice in choices {
                             let grid = choice.grid;
-                            assert!(grid.shared + 4096 <= chip.shared, "{weight_rows} {k_blocks} {tokens} {choice:?}");
+                            assert!(
+                                grid.shared + 4096 <= chip.shared,
+                                "{weight_rows} {k_blocks} {tokens} {choice:?}"
+                            );
                             assert!(grid.threads <= 384 && grid.blocks[0] > 0 && grid.blocks[1] > 0);
                             assert_eq!(grid.blocks[0] % grid.cluster, 0);
                             if choice.kernel == "sm90_fp8_gemm" {
-                                let tile = TILES.iter().find(|t| choice.entry.starts_with(t.entry)).expect("listed");
+                                let tile =
+                                    TILES.iter().find(|t| choice.entry.starts_with(t.entry)).expect("listed");
                                 assert_eq!(choice.row_tiles * tile.groups * TILE_ROWS, weight_rows);
                                 assert_eq!(grid.cluster % choice.cluster_tokens, 0);
                                 assert_eq!(choice.row_tiles % (grid.cluster / choice.cluster_tokens), 0);

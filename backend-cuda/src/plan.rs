@@ -16,8 +16,8 @@ use crate::forms::{self, Form};
 use crate::gemm;
 use crate::inputs::InputLayout;
 use crate::launch::{Grid, Launch};
-use crate::linear;
 use crate::layout::{self, Stored};
+use crate::linear;
 use crate::resident::CudaResident;
 
 /// Threads of the kernels that take one row a block.
@@ -334,11 +334,7 @@ impl Builder<'_> {
             activation: activation_number(activation),
             pad: 0,
         };
-        let shape = linear::Shape {
-            rows,
-            planes: if tail == 0 { 1 } else { 2 },
-            tokens: self.capacity(x),
-        };
+        let shape = linear::Shape { rows, planes: if tail == 0 { 1 } else { 2 }, tokens: self.capacity(x) };
         let choice = linear::choose(self.device.target, self.device.processors, self.portable, shape);
         self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
     }

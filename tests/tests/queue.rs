@@ -33,8 +33,8 @@ fn bits(answer: &Classification) -> Vec<(String, u32, Option<u32>)> {
 #[test]
 fn every_caller_gets_the_answer_of_his_request_alone() {
     let requests = requests();
-    let mut engine =
-        Engine::with_model(CpuBackend::new(), model(), EngineOptions::default(), &mut |_, _| {}).expect("loads");
+    let mut engine = Engine::with_model(CpuBackend::new(), model(), EngineOptions::default(), &mut |_, _| {})
+        .expect("loads");
     let alone: Vec<_> = requests
         .iter()
         .map(|r| {

@@ -1,6 +1,7 @@
 //! Many callers at once: every answer has the bits of the same request alone, whoever else asks or goes away.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,7 +29,12 @@ pub struct Load {
     pub shape: (usize, usize),
 }
 
-pub fn concurrent<B: Backend + 'static>(report: &mut Report, label: &str, open: fn() -> Result<B>, load: &Load) {
+pub fn concurrent<B: Backend + 'static>(
+    report: &mut Report,
+    label: &str,
+    open: fn() -> Result<B>,
+    load: &Load,
+) {
     let name = format!("{label} {} callers for {} s", load.callers, load.seconds);
     if let Some(counts) = report.outcome(&name, run(open, load)) {
         let Counts { answers, wrong, cancelled, seconds, batches, mut micros } = counts;
@@ -81,10 +87,10 @@ fn run<B: Backend + 'static>(open: fn() -> Result<B>, load: &Load) -> Result<Cou
             counted.fetch_add(1, Ordering::Relaxed);
             let packed = model.batch(batch)?;
             let bucket = backend.bucket(&packed.sizes);
-            if !plans.contains_key(&bucket) {
-                plans.insert(bucket, backend.plan(&model.graph, &resident, &bucket)?);
-            }
-            let plan = plans.get_mut(&bucket).ok_or_else(|| Error::Internal("no plan".to_owned()))?;
+            let plan = match plans.entry(bucket) {
+                Entry::Occupied(made) => made.into_mut(),
+                Entry::Vacant(place) => place.insert(backend.plan(&model.graph, &resident, &bucket)?),
+            };
             let flat = pollster::block_on(backend.run(plan, &resident, &packed, &mut Taps::none()))?;
             let mut rest = flat.as_slice();
             Ok(batch
@@ -128,8 +134,14 @@ fn run<B: Backend + 'static>(open: fn() -> Result<B>, load: &Load) -> Result<Cou
         Ok(micros)
     };
     let micros = std::thread::scope(|scope| {
-        let running: Vec<_> =
-            (0..load.callers).map(|i| scope.spawn({ let caller = &caller; move || caller(i as u64) })).collect();
+        let running: Vec<_> = (0..load.callers)
+            .map(|i| {
+                scope.spawn({
+                    let caller = &caller;
+                    move || caller(i as u64)
+                })
+            })
+            .collect();
         std::thread::sleep(Duration::from_secs(load.seconds));
         stop.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
