@@ -34,6 +34,12 @@ DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(
 DEVICE float4 load4(const float *p) { return *reinterpret_cast<const float4 *>(p); }
 DEVICE void store4(float *p, float4 v) { *reinterpret_cast<float4 *>(p) = v; }
 
+// The 128 threads of warpgroup `group`, 0 or 1, meet.
+DEVICE void meet_group(int group) {
+    if (group == 0) asm volatile("bar.sync 1, 128;" ::: "memory");
+    else asm volatile("bar.sync 2, 128;" ::: "memory");
+}
+
 // Shared memory by address.
 DEVICE float load_shared(u32 from) {
     float x;

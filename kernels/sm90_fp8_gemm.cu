@@ -192,38 +192,52 @@ struct Outgoing {
     __device__ __forceinline__ Outgoing(const Fp8Gemm &p, u32 staged, u64 *barriers)
         : p(p), staged(staged), ready(shared_address(barriers)), filled(shared_address(barriers + 1)), parity(0) {}
 
-    // The 96 storing threads: a warp takes rows in turn, a lane always the same chunk, so that addresses only advance.
+    // The 96 storing threads: a warp takes rows in turn, a lane always the same chunk, so that addresses only advance. As a
+    // chunk leaves, the residual of the next tile is asked for in its place.
     __device__ __forceinline__ void serve(const Schedule &schedule, int rows) const {
         constexpr int AT_ONCE = 32 / CHUNKS; // rows of a warp
         const int lane = lane_id(), first = (warp_id() - 2 * 4 - 1) * AT_ONCE + lane / CHUNKS, chunk = lane % CHUNKS;
         const u32 from = staged + first * PITCH + chunk * 16;
         const u64 step = (u64)3 * AT_ONCE * p.columns * SIZE;
+        const u8 *residual = reinterpret_cast<const u8 *>(STORED == F32 ? p.residual : nullptr);
+        // This lane's place in a tile, in bytes, and the end of its rows.
+        auto place = [&](int item) {
+            return ((u64)(schedule.token_tile(item) * 128 + first) * p.columns + schedule.row_tile(item) * COLUMNS) * SIZE +
+                   chunk * 16;
+        };
+        auto end = [&](int item) {
+            const bool inside = schedule.row_tile(item) * COLUMNS * SIZE + chunk * 16 < p.columns * SIZE;
+            return inside && item < schedule.total ? min_of(128, rows - schedule.token_tile(item) * 128) : 0;
+        };
+        auto ask = [&](u32 to, const u8 *at, bool valid) {
+            if (STORED == F32 && residual) copy16(to, valid ? at : residual, valid);
+        };
+        auto say_ready = [&] {
+            if (STORED == F32 && residual) arrive_after_copies(ready);
+            else barrier_arrive(ready);
+        };
+        {
+            const int tokens = end(schedule.first);
+            const u8 *at = residual + place(schedule.first);
+            u32 to = from;
+            for (int t = first; t < 128; t += 3 * AT_ONCE, at += step, to += 3 * AT_ONCE * PITCH) ask(to, at, t < tokens);
+            say_ready();
+        }
         u32 round = 0;
         for (int item = schedule.first; item < schedule.total; item += schedule.step, round ^= 1) {
-            const int first_token = schedule.token_tile(item) * 128, first_column = schedule.row_tile(item) * COLUMNS;
-            const bool inside = first_column * SIZE + chunk * 16 < p.columns * SIZE;
-            const int tokens = inside ? min_of(128, rows - first_token) : 0; // rows of this tile that this lane has a part of
-            const u64 place = ((u64)(first_token + first) * p.columns + first_column) * SIZE + chunk * 16;
-            if (STORED == F32 && p.residual) {
-                const u8 *residual = reinterpret_cast<const u8 *>(p.residual), *next = residual + place;
-                u32 to = from;
-#pragma unroll 4
-                for (int t = first; t < 128; t += 3 * AT_ONCE, next += step, to += 3 * AT_ONCE * PITCH) {
-                    copy16(to, t < tokens ? next : residual, t < tokens);
-                }
-                arrive_after_copies(ready);
-            } else {
-                barrier_arrive(ready);
-            }
-            barrier_wait(filled, round);
-            u8 *to = static_cast<u8 *>(p.out) + place;
+            const int next = item + schedule.step, tokens = end(item), next_tokens = end(next);
+            u8 *to = static_cast<u8 *>(p.out) + place(item);
+            const u8 *at = residual + place(next);
             u32 row = from;
+            barrier_wait(filled, round);
 #pragma unroll 4
-            for (int t = first; t < 128; t += 3 * AT_ONCE, to += step, row += 3 * AT_ONCE * PITCH) {
+            for (int t = first; t < 128; t += 3 * AT_ONCE, to += step, at += step, row += 3 * AT_ONCE * PITCH) {
                 const uint4 v = load16_shared(row);
                 if (t < tokens) *reinterpret_cast<uint4 *>(to) = v;
+                ask(row, at, t < next_tokens);
             }
             __syncwarp();
+            say_ready();
         }
     }
 
@@ -239,17 +253,21 @@ struct Outgoing {
             auto place = [&](int i) { return to + (8 * (i / 4) + t0 + (i & 1)) * PITCH + (i & 2) * 16; };
 #pragma unroll
             for (int first = 0; first < 64; first += BATCH) {
-                float residual[BATCH];
-                if (p.residual) {
-#pragma unroll
-                    for (int i = 0; i < BATCH; ++i) residual[i] = load_shared(place(first + i));
-                }
+                float v[BATCH];
 #pragma unroll
                 for (int i = 0; i < BATCH; ++i) {
                     const int e = first + i;
-                    const float v = mul(mul(sum[e], scales[8 * (e / 4) + t0 + (e & 1)]), e & 2 ? scale1 : scale0);
-                    store_shared(place(e), p.residual ? add(v, residual[i]) : v);
+                    v[i] = mul(mul(sum[e], scales[8 * (e / 4) + t0 + (e & 1)]), e & 2 ? scale1 : scale0);
                 }
+                if (p.residual) {
+                    float residual[BATCH];
+#pragma unroll
+                    for (int i = 0; i < BATCH; ++i) residual[i] = load_shared(place(first + i));
+#pragma unroll
+                    for (int i = 0; i < BATCH; ++i) v[i] = add(v[i], residual[i]);
+                }
+#pragma unroll
+                for (int i = 0; i < BATCH; ++i) store_shared(place(first + i), v[i]);
             }
         } else {
             // Pairs of tokens; transposed on their way, so that a row holds neighbouring columns.
@@ -388,7 +406,7 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
             }
             asm volatile("cp.async.wait_all;" ::: "memory");
             // The scales are there for the whole warpgroup; the other buffer is free since the last time here.
-            asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+            meet_group(group);
             if constexpr (WAY != DIRECT) {
                 out.finish(sum, own, scale0, scale1, group);
             } else {

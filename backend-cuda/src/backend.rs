@@ -4,8 +4,8 @@ use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cudarc::driver::CudaGraph;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaGraph, CudaStream};
 use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{DType, Graph, Sizes, TensorId};
@@ -216,6 +216,17 @@ impl CudaBackend {
     /// Writes a batch's inputs and submits their upload, the embedding rows in pieces: each is on its way while the next is
     /// gathered.
     pub(crate) fn upload(&self, plan: &mut CudaPlan, resident: &CudaResident, batch: &Batch) -> Result<()> {
+        self.upload_in(&self.device.stream, plan, resident, batch)
+    }
+
+    /// The same in another stream, which the caller orders before the forward.
+    pub(crate) fn upload_in(
+        &self,
+        stream: &CudaStream,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+    ) -> Result<()> {
         if !batch.sizes.fits(&plan.bucket) {
             return Err(Error::Internal(format!(
                 "a batch of {:?} in a bucket of {:?}",
@@ -224,13 +235,13 @@ impl CudaBackend {
         }
         let CudaPlan { inputs, graph, pinned, block, .. } = plan;
         let head = inputs.write(graph, batch, pinned.as_mut_slice())?;
-        pinned.upload(head, block, 0)?;
+        pinned.upload_in(stream, head, block, 0)?;
         let mut first = 0;
         while let Some((range, next)) =
             inputs.write_rows(graph, &resident.checkpoint, batch, first, pinned.as_mut_slice())?
         {
             let offset = range.start;
-            pinned.upload(range, block, offset)?;
+            pinned.upload_in(stream, range, block, offset)?;
             first = next;
         }
         Ok(())
@@ -261,9 +272,14 @@ impl CudaBackend {
         }
         self.forward(plan)?;
         self.device.synchronize("running the forward")?;
+        Ok(Self::logits(plan, batch))
+    }
+
+    /// What the last forward of a plan left, once it has ended.
+    pub(crate) fn logits(plan: &CudaPlan, batch: &Batch) -> Vec<f32> {
         let bytes = 4 * plan.graph.len(plan.graph.output(), &batch.sizes);
         let values = plan.output.as_slice()[..bytes].chunks_exact(4);
-        Ok(values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect())
+        values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
     }
 
     /// Runs the launches once more in memory where no tensor replaces another, and copies the tapped ones out.

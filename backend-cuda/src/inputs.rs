@@ -190,7 +190,7 @@ impl InputLayout {
     ) -> Result<Option<(Range<usize>, usize)>> {
         let Some(table) = self.table else { return Ok(None) };
         let ids = batch.get(InputKind::TokenIds)?;
-        let count = if ids.len() > MANY_TOKENS { MANY_TOKENS } else { FEW_TOKENS };
+        let count = if ids.len() > 8 * FEW_TOKENS { MANY_TOKENS } else { FEW_TOKENS };
         let next = ids.len().min(first + count);
         let Some(ids) = ids.get(first..next).filter(|ids| !ids.is_empty()) else { return Ok(None) };
         let parts = forms::parts(graph, weights, table.weight)?;
@@ -232,7 +232,7 @@ impl TileList {
 /// Tokens whose rows are copied by one thread and uploaded while the next are copied: to wake other threads takes longer.
 const FEW_TOKENS: usize = 64;
 /// The same where there are many: copied by all threads.
-const MANY_TOKENS: usize = 512;
+const MANY_TOKENS: usize = 2048;
 
 /// Copies the table rows of `ids`.
 fn gather(parts: &[TensorView<'_>], ids: &[i32], rows: &mut [u8], row_bytes: usize) -> Result<()> {

@@ -148,7 +148,68 @@ pub(crate) fn code_offset(row: usize, k: usize, capacity: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dikast_core::graph::{
+        Activation, Columns, GraphBuilder, InputKind, Quantized, Residency, Weight, WeightId,
+    };
     use std::collections::HashSet;
+
+    /// An FP8 weight and its scales.
+    fn product(b: &mut GraphBuilder, name: &str, n: usize, k: usize) -> (WeightId, WeightId) {
+        let weight = b.add_weight(Weight {
+            name: name.to_owned(),
+            parts: vec![name.to_owned()],
+            shape: vec![n, k],
+            fp8: true,
+            residency: Residency::Device,
+        });
+        (weight, b.weight(format!("{name}.weight_scale"), &[n, 1]))
+    }
+
+    /// Formats of q, k, v, of the attention's result and of the gated product in a block `depth` deep with heads `dim` wide;
+    /// with `tap`, one more step reads q, k, v and the gated product.
+    fn formats(depth: usize, dim: usize, tap: bool) -> [Stored; 3] {
+        let mut b = GraphBuilder::new("block");
+        let ids = b.input(InputKind::TokenIds);
+        let offsets = b.input(InputKind::SequenceOffsets);
+        let table = b.weight("table", &[8, depth]);
+        let x = b.embed("x", ids, table, None);
+        let q: Quantized = b.quantize("x.q", x);
+        let w = product(&mut b, "qkv.w", 3 * 2 * dim, depth);
+        let qkv = b.quant_linear("qkv", q, w.0, w.1, None);
+        let part = |i: usize| Columns { tensor: qkv, start: i * 2 * dim, width: 2 * dim };
+        let operands = (part(0), part(1), part(2));
+        let context = b.attention("context", operands, (offsets, offsets), None, (2, dim), 1.0, None);
+        let c = b.quantize("c", context);
+        let w = product(&mut b, "o.w", 64, 2 * dim);
+        let y = b.quant_linear("y", c, w.0, w.1, None);
+        let w = product(&mut b, "wi.w", 256, depth);
+        let gated = b.quant_linear_gated("gated", q, w.0, w.1, Activation::GeluTanh);
+        let g = b.quantize("g", gated);
+        let w = product(&mut b, "wo.w", 64, 128);
+        let z = b.quant_linear("z", g, w.0, w.1, Some(y));
+        let out = if tap {
+            let both = b.concat("both", qkv, None, gated);
+            b.concat("out", z, None, both)
+        } else {
+            z
+        };
+        let graph = b.finish(out).expect("a graph");
+        let stored = storage(&graph);
+        for name in ["x", "y", "z"] {
+            assert_eq!(stored[graph.find(name).expect("there").index()], Stored::F32, "{name}");
+        }
+        ["qkv", "context", "gated"].map(|name| stored[graph.find(name).expect("there").index()])
+    }
+
+    #[test]
+    fn deep_products_hand_on_sixteen_bits_to_those_that_read_them() {
+        assert_eq!(formats(1024, 64, false), [Stored::F16, Stored::F16, Stored::BF16]);
+        // Shallow products, and whoever else reads a tensor, keep float32.
+        assert_eq!(formats(512, 64, false), [Stored::F32; 3]);
+        assert_eq!(formats(1024, 64, true), [Stored::F32; 3]);
+        // Heads of another width.
+        assert_eq!(formats(1024, 32, false), [Stored::F32, Stored::F32, Stored::BF16]);
+    }
 
     #[test]
     fn codes_have_places_of_their_own() {

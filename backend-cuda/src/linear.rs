@@ -78,11 +78,13 @@ fn warpgroups(processors: usize, Shape { rows, tokens, .. }: Shape) -> Choice {
             .cluster(cluster);
         Choice { kernel: "sm90_linear", entry, grid }
     };
-    let blocks = rows / 128 * tokens.div_ceil(128);
-    // Nearly one block a multiprocessor: no need to split k.
-    if blocks * 4 >= processors * 3 {
+    let blocks = |tile: usize| rows / tile * tokens.div_ceil(tile);
+    if blocks(128) * 4 >= processors * 3 {
         tile("sm90_linear_whole_2_128", 2, 128, false)
-    } else if rows / 128 * tokens.div_ceil(64) * PARTS * 4 >= processors * 3 {
+    } else if tokens > 64 && blocks(64) * 5 >= processors * 2 {
+        // Half of the multiprocessors walk all of k as fast as clusters that come in waves, and keep fewer busy.
+        tile("sm90_linear_whole_1_64", 1, 64, false)
+    } else if rows / 128 * PARTS * 4 >= processors * 3 {
         tile("sm90_linear_split_1_128", 1, 128, true)
     } else {
         tile("sm90_linear_split_1_64", 1, 64, true)
@@ -94,7 +96,8 @@ mod tests {
     use super::*;
 
     /// Weight rows and tokens of a tile, by entry point.
-    const TILES: [(&str, usize, usize); 8] = [
+    const TILES: [(&str, usize, usize); 9] = [
+        ("sm90_linear_whole_1_64", 64, 64),
         ("sm90_linear_whole_2_128", 128, 128),
         ("sm90_linear_split_1_128", 128, 64),
         ("sm90_linear_split_1_64", 64, 64),
@@ -134,6 +137,7 @@ mod tests {
     fn the_head_of_mt5_xl_fills_the_chip() {
         let entry = |tokens| choose(Target::Hopper, 132, false, Shape { rows: 2048, planes: 1, tokens });
         assert_eq!(entry(4096).entry, "sm90_linear_whole_2_128");
+        assert_eq!(entry(256).entry, "sm90_linear_whole_1_64");
         assert_eq!(entry(64).grid.blocks, [128, 1]);
     }
 }

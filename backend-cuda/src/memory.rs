@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use cudarc::driver::result;
+use cudarc::driver::{CudaStream, result};
 use dikast_core::{Error, Result};
 
 use crate::device::Device;
@@ -149,12 +149,23 @@ impl PinnedMemory {
         to: &DeviceMemory,
         offset: usize,
     ) -> Result<()> {
+        self.upload_in(&self.device.stream, range, to, offset)
+    }
+
+    /// The same in a stream of the caller's, who orders it before what reads it.
+    pub(crate) fn upload_in(
+        &self,
+        stream: &CudaStream,
+        range: std::ops::Range<usize>,
+        to: &DeviceMemory,
+        offset: usize,
+    ) -> Result<()> {
         to.inside(offset, range.len())?;
         let device = Arc::clone(&self.device);
         let source = &self.as_slice()[range];
         // SAFETY: the target range was checked; the source is page-locked and is not freed before the stream is
         // synchronized, which `Device::synchronize` and `drop` both do.
-        unsafe { result::memcpy_htod_async(to.address() + offset as u64, source, device.stream.cu_stream()) }
+        unsafe { result::memcpy_htod_async(to.address() + offset as u64, source, stream.cu_stream()) }
             .map_err(|e| device.fault("uploading", e))
     }
 }

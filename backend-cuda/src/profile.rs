@@ -306,6 +306,49 @@ impl CudaBackend {
         Ok((times[times.len() / 2], times[times.len() * 99 / 100]))
     }
 
+    /// Seconds a batch when batches follow one another in two plans of one bucket: one is gathered and uploaded while the
+    /// other is computed. The logits of all are compared with `expected`.
+    ///
+    /// # Errors
+    /// As for [`dikast_core::backend::Backend::run`]; [`Error::Internal`] when other logits come out.
+    pub fn time_in_turns(
+        &self,
+        plans: &mut [CudaPlan; 2],
+        resident: &CudaResident,
+        batch: &Batch,
+        expected: &[f32],
+        batches: usize,
+    ) -> Result<f64> {
+        let fault = |e| self.device.fault("running batches in turns", e);
+        let copies = self.device.context.new_stream().map_err(fault)?;
+        let mut ended: [Option<CudaEvent>; 2] = [None, None];
+        let collect = |plan: &CudaPlan, ended: &mut Option<CudaEvent>| -> Result<()> {
+            let Some(event) = ended.take() else { return Ok(()) };
+            event.synchronize().map_err(fault)?;
+            if Self::logits(plan, batch) != expected {
+                return Err(Error::Internal("a batch in turn has other logits than alone".to_owned()));
+            }
+            Ok(())
+        };
+        let mut start = std::time::Instant::now();
+        for i in 0..batches + 4 {
+            if i == 4 {
+                start = std::time::Instant::now();
+            }
+            let turn = i % 2;
+            collect(&plans[turn], &mut ended[turn])?;
+            self.upload_in(&copies, &mut plans[turn], resident, batch)?;
+            let uploaded = copies.record_event(None).map_err(fault)?;
+            self.device.stream.wait(&uploaded).map_err(fault)?;
+            self.forward(&plans[turn])?;
+            ended[turn] = Some(self.device.stream.record_event(None).map_err(fault)?);
+        }
+        for turn in [batches % 2, 1 - batches % 2] {
+            collect(&plans[turn], &mut ended[turn])?;
+        }
+        Ok(start.elapsed().as_secs_f64() / batches as f64)
+    }
+
     /// Bytes on the device that a model and its plans hold.
     pub fn own_bytes(&self, resident: &CudaResident, plans: &[CudaPlan]) -> u64 {
         let plans: usize = plans.iter().map(|p| p.own_bytes(resident)).sum();

@@ -149,6 +149,25 @@ fn full(report: &mut Report, options: &CudaOptions) -> Result<()> {
             json!({ "forward": [count, tokens], "device_us": device, "host_us": median, "host_p99_us": p99,
                 "requests_per_second": rate, "kernels": backend.launches(&plan), "plan_s": planned }),
         );
+        if count > 1 {
+            let second = backend.plan(&model.graph, &resident, &backend.bucket(&batch.sizes))?;
+            let mut plans = [plan, second];
+            let seconds = backend.time_in_turns(&mut plans, &resident, &batch, &logits, 40);
+            if let Some(seconds) = report.outcome(&format!("in turns {count}x{tokens}"), seconds) {
+                let rate = count as f64 / seconds;
+                report.figure(
+                    format!(
+                        "in turns {count:2}x{tokens:3}: {:.1} us a batch, {rate:.0} requests/s",
+                        seconds * 1e6
+                    ),
+                    json!({ "in_turns": [count, tokens], "us": seconds * 1e6, "requests_per_second": rate }),
+                );
+            }
+            plan = {
+                let [first, _] = plans;
+                first
+            };
+        }
         let times = pollster::block_on(backend.profile(&mut plan, &resident, &batch))?;
         let kernels = backend.kernels(&plan);
         // Block 1 and everything after the last block.

@@ -1,6 +1,7 @@
 //! Many callers at once: every answer has the bits of the same request alone, whoever else asks or goes away.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -86,10 +87,10 @@ fn run<B: Backend + 'static>(open: fn() -> Result<B>, load: &Load) -> Result<Cou
             counted.fetch_add(1, Ordering::Relaxed);
             let packed = model.batch(batch)?;
             let bucket = backend.bucket(&packed.sizes);
-            if !plans.contains_key(&bucket) {
-                plans.insert(bucket, backend.plan(&model.graph, &resident, &bucket)?);
-            }
-            let plan = plans.get_mut(&bucket).ok_or_else(|| Error::Internal("no plan".to_owned()))?;
+            let plan = match plans.entry(bucket) {
+                Entry::Occupied(made) => made.into_mut(),
+                Entry::Vacant(place) => place.insert(backend.plan(&model.graph, &resident, &bucket)?),
+            };
             let flat = pollster::block_on(backend.run(plan, &resident, &packed, &mut Taps::none()))?;
             let mut rest = flat.as_slice();
             Ok(batch

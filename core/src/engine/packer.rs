@@ -215,11 +215,11 @@ fn serve(compute: &mut impl FnMut(&[&Sequence]) -> Result<Logits>, jobs: &Receiv
             }
             next = jobs.try_recv().ok();
         }
-        answer(compute, batch, budget);
+        answer(compute, &batch, budget);
     }
 }
 
-fn answer(compute: &mut impl FnMut(&[&Sequence]) -> Result<Logits>, batch: Vec<Job>, budget: usize) {
+fn answer(compute: &mut impl FnMut(&[&Sequence]) -> Result<Logits>, batch: &[Job], budget: usize) {
     let sequences: Vec<&Sequence> = batch.iter().flat_map(|job| job.sequences.iter()).collect();
     let mut logits = Vec::with_capacity(sequences.len());
     let mut rest = sequences.as_slice();
@@ -238,7 +238,7 @@ fn answer(compute: &mut impl FnMut(&[&Sequence]) -> Result<Logits>, batch: Vec<J
         rest = later;
     }
     let mut logits = logits.into_iter();
-    for job in &batch {
+    for job in batch {
         let own: Logits = logits.by_ref().take(job.sequences.len()).collect();
         job.place.put(match &failed {
             Some(error) if own.len() < job.sequences.len() => Err(error.clone()),
