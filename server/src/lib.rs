@@ -1,0 +1,3 @@
+//! The HTTP server of Dikast.
+
+mod wire;
