@@ -58,23 +58,29 @@ pub(crate) fn on_backend<W: OnBackend>(
     work: W,
 ) -> crate::exit::Result<W::Output> {
     let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
-    let small = model.weights().total_bytes() < WORTH_A_DEVICE;
-    match choice {
-        BackendChoice::Cpu => work.run(model, open_cpu),
-        BackendChoice::Auto if small => work.run(model, open_cpu),
-        BackendChoice::Auto if dikast_cuda::driver().is_ok() => work.run(model, open_cuda),
-        BackendChoice::Auto if has_device() => work.run(model, open_device),
-        BackendChoice::Auto => work.run(model, open_cpu),
+    match resolved(choice, model.weights().total_bytes()) {
         BackendChoice::Wgpu => work.run(model, open_device),
         BackendChoice::Cuda => work.run(model, open_cuda),
+        BackendChoice::Auto | BackendChoice::Cpu => work.run(model, open_cpu),
     }
 }
 
-fn open_cuda() -> Result<CudaBackend> {
+/// The backend for a model with that many bytes of weights; never [`BackendChoice::Auto`].
+pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoice {
+    match choice {
+        BackendChoice::Auto if weight_bytes < WORTH_A_DEVICE => BackendChoice::Cpu,
+        BackendChoice::Auto if dikast_cuda::driver().is_ok() => BackendChoice::Cuda,
+        BackendChoice::Auto if has_device() => BackendChoice::Wgpu,
+        BackendChoice::Auto => BackendChoice::Cpu,
+        chosen => chosen,
+    }
+}
+
+pub(crate) fn open_cuda() -> Result<CudaBackend> {
     CudaBackend::open(CudaOptions::default())
 }
 
-fn open_cpu() -> Result<CpuBackend> {
+pub(crate) fn open_cpu() -> Result<CpuBackend> {
     Ok(CpuBackend::new())
 }
 
@@ -83,7 +89,7 @@ fn has_device() -> bool {
     pollster::block_on(dikast_wgpu::adapters()).iter().any(|a| !a.is_software())
 }
 
-fn open_device() -> Result<WgpuBackend> {
+pub(crate) fn open_device() -> Result<WgpuBackend> {
     pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))
 }
 

@@ -10,6 +10,7 @@ mod exit;
 mod inspect;
 mod model;
 mod request;
+mod serve;
 mod synth;
 mod terminal;
 mod threads;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Classify(args) => classify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),

@@ -3,6 +3,7 @@
 mod bench;
 mod classify;
 mod environment;
+mod serve;
 mod synth;
 mod values;
 
@@ -12,6 +13,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
+pub(crate) use serve::{Log, ServeArgs};
 pub(crate) use synth::{Quant, SynthArgs};
 
 use crate::classifier::BackendChoice;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Measure how fast a model runs on this machine, and how near that is to what the machine can do.
     Bench(BenchArgs),
+    /// Answer over HTTP, in the formats that existing clients send.
+    Serve(Box<ServeArgs>),
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
