@@ -230,7 +230,8 @@ fn dtypes(weights: &Weights) -> Vec<Stored> {
 
 /// What each backend needs for one sequence of `tokens` tokens.
 fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
-    let sizes = Sizes { tokens, sequences: 1, labels: tokens.div_ceil(16), text_tokens: tokens };
+    let sizes =
+        Sizes { tokens, sequences: 1, labels: tokens.div_ceil(16), text_tokens: tokens, ..Sizes::default() };
     // The sizes themselves, not their bucket: a backend without buckets has one of size zero.
     let cpu = need(&CpuBackend::new(), model, &sizes)?;
     let device = pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env())).ok();

@@ -266,10 +266,15 @@ impl ClefSequence {
 fn decode(request: &DecideRequest, model: &Clef, limits: &MediaLimits) -> Result<Vec<Patches>> {
     let processor = model.processor();
     let picture = |name: &str, bytes: &[u8]| decode_picture(name, bytes, limits);
+    let made = |name: &str, media: &Media| {
+        // Patches take a hundred times the memory of the file.
+        processor.plan(name, &media.size(), limits)?;
+        processor.patches(media)
+    };
     let mut patches = Vec::with_capacity(request.images.len() + request.videos.len());
     for (i, bytes) in request.images.iter().enumerate() {
-        let media = Media::Image(picture(&format!("images[{i}]"), bytes)?);
-        patches.push(processor.patches(&media)?);
+        let name = format!("images[{i}]");
+        patches.push(made(&name, &Media::Image(picture(&name, bytes)?))?);
     }
     for (i, video) in request.videos.iter().enumerate() {
         let name = format!("videos[{i}]");
@@ -281,7 +286,7 @@ fn decode(request: &DecideRequest, model: &Clef, limits: &MediaLimits) -> Result
             }
             Video::File(bytes) => decode_video(&name, bytes, &processor.video, limits)?,
         };
-        patches.push(processor.patches(&Media::Video(clip))?);
+        patches.push(made(&name, &Media::Video(clip))?);
     }
     Ok(patches)
 }

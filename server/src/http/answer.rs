@@ -45,10 +45,12 @@ impl Call {
     }
 }
 
-/// Pictures of a request: 16 megapixels each, as Workers AI documents for Clef.
-fn media_limits() -> MediaLimits {
+/// Pictures of a request: 16 megapixels each, as Workers AI documents for Clef, and no more patches than fit the model's
+/// limit of tokens, of which each stands for four.
+pub(super) fn media_limits(max_tokens: usize) -> MediaLimits {
     let mut limits = MediaLimits::default();
     limits.pixels = 16_000_000;
+    limits.patches = limits.patches.min(max_tokens.saturating_mul(4));
     limits
 }
 
@@ -61,7 +63,7 @@ pub(super) async fn decide(
     request: DecideRequest,
 ) -> Result<(Decision, Done), Failure> {
     let prepared = submit::prepare(app, slot, host, deadline, move |host: &Host<Clef>| {
-        let sequence = host.model.sequence(&request, host.max_tokens, &media_limits())?;
+        let sequence = host.model.sequence(&request, host.max_tokens, &media_limits(host.max_tokens))?;
         Ok((request, Arc::new(sequence)))
     });
     let (request, sequence) = prepared.await?;

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::model::{Host, Loaded, Slot};
 use crate::wire::contract::{Contract, only_systemone, sniff};
 use crate::wire::failure::Failure;
-use crate::wire::{cloudflare as envelope, decisions, systemone as form};
+use crate::wire::{choices, cloudflare as envelope, decisions, systemone as form};
 
 /// System One alone.
 pub(super) async fn systemone(
@@ -85,11 +85,11 @@ async fn one(
     };
     let slot = match (in_path, &named) {
         (None, None) => return Err(Failure::invalid("model", "missing")),
-        (None, Some(name)) => app.models.find(Some(name), true)?,
+        (None, Some(name)) => app.models.find_for_choices(name)?,
         (Some(path), named) => {
-            let slot = app.models.find(Some(path), true)?;
+            let slot = app.models.find_for_choices(path)?;
             if let Some(name) = named
-                && app.models.find(Some(name), true).map(|other| &other.id) != Ok(&slot.id)
+                && app.models.find_for_choices(name).map(|other| &other.id) != Ok(&slot.id)
             {
                 return Err(Failure::invalid("model", "another model than the path's found; leave it out"));
             }
@@ -97,8 +97,14 @@ async fn one(
         }
     };
     let request = form::request(std::mem::replace(&mut call.body, Json::Null), app.config.confidence)?;
-    let host = host(slot)?;
-    let (decision, done) = answer::decide(app, slot, host, call.deadline, request).await?;
+    let (decision, done) = match ready(slot)? {
+        Loaded::Clef(host) => answer::decide(app, slot, host, call.deadline, request).await?,
+        Loaded::GliClass(host) => {
+            let labels = choices::requests(&request)?;
+            let (answers, done) = answer::classify(app, slot, host, call.deadline, labels).await?;
+            (choices::decision(&request, &answers), done)
+        }
+    };
     let receipt = headers.get("x-dikast-receipt").is_some_and(|value| value == "true");
     let body = form::response(&decision, app.config.decimals, receipt);
     Ok(Answered::new(body, answer::decided(&decision), &done))

@@ -7,11 +7,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use dikast_core::media::MediaLimits;
 use dikast_core::request::Json;
 use dikast_core::tokens::Tokenizer;
 
-use super::answer::Call;
+use super::answer::{Call, media_limits};
 use super::body::blocking;
 use super::context::Context;
 use super::decide;
@@ -47,7 +46,7 @@ async fn counted(app: &App, context: &Context, headers: &HeaderMap, body: Body) 
             let (id, most) = (slot.id.clone(), host.max_tokens);
             let tokens = blocking(move || {
                 let request = systemone::request(body, confidence)?;
-                let sequence = host.model.sequence(&request, most, &MediaLimits::default())?;
+                let sequence = host.model.sequence(&request, most, &media_limits(most))?;
                 Ok::<_, Failure>(sequence.record.tokens())
             });
             Ok(form::counted(&id, most, tokens.await??))

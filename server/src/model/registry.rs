@@ -50,6 +50,14 @@ impl Registry {
         }
     }
 
+    /// The model of a name for System One: one that decides, or one for labels that was named itself.
+    pub(crate) fn find_for_choices(&self, name: &str) -> Result<&Arc<Slot>, Failure> {
+        match self.by_name(name.trim()) {
+            Some(slot) => Ok(slot),
+            None => self.find(Some(name), true),
+        }
+    }
+
     /// The model of a name or alias, of any kind.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<Slot>> {
         self.slots.iter().find(|slot| slot.id == name).or_else(|| {
@@ -94,6 +102,8 @@ mod tests {
         assert_eq!(find(None, true), Ok("mine".into()));
         let unknown = find(Some("other"), true).expect_err("refused");
         assert!(unknown.kind == Kind::UnknownModel && unknown.message.contains("mine"), "{unknown:?}");
+        assert_eq!(r.find_for_choices("labels").map(|slot| slot.id.clone()), Ok("labels".into()));
+        assert!(r.find_for_choices("other").is_err_and(|f| f.kind == Kind::UnknownModel));
         assert!(find(Some("labels"), true).is_err_and(|f| f.message.contains("/gliclass")));
         assert!(find(Some("mine"), false).is_err_and(|f| f.message.contains("/v1/systemone")));
     }

@@ -16,16 +16,8 @@ pub(crate) enum Dialect {
 impl Dialect {
     /// The family of a path.
     pub(crate) fn of(path: &str) -> Self {
-        const LABELS: [&str; 8] = [
-            "/gliclass",
-            "/v1/classify",
-            "/classify",
-            "/models/",
-            "/pipeline/",
-            "/predict",
-            "/v1/classify/zero-shot",
-            "/zero-shot",
-        ];
+        const LABELS: [&str; 6] =
+            ["/gliclass", "/v1/classify", "/classify", "/models/", "/pipeline/", "/predict"];
         match path {
             "/v1/decisions" | "/decisions" => Self::Decisions,
             _ if path.starts_with("/client/v4/") => Self::Cloudflare,

@@ -275,7 +275,7 @@ fn too_large(what: &str, limit: u64, actual: u64) -> Failure {
         );
         return Failure::new(Kind::TooLong, "context_length_exceeded", message);
     }
-    if what.starts_with("input tokens") || what.starts_with("tokens of") {
+    if ["input tokens", "tokens of", "patches of"].iter().any(|start| what.starts_with(start)) {
         let message = format!("{what}: {}", counts());
         return Failure::new(Kind::TooLong, "context_length_exceeded", message);
     }
@@ -330,6 +330,7 @@ mod tests {
         assert_eq!(all(&Failure::invalid("a", "b")), [422, 400, 422, 422]);
         assert_eq!(all(&core("input tokens")), [413; 4]);
         assert_eq!(all(&core("bytes of images[0]")), [413; 4]);
+        assert_eq!(all(&core("patches of images[0] (resized to 1 x 2)")), [413; 4]);
         assert_eq!(all(&core("bytes of the id of questions.a")), [422, 400, 422, 422]);
         assert_eq!(all(&core("pixels of images[0] (1 x 2)")), [422, 400, 422, 422]);
         assert_eq!(core("input tokens").code, "context_length_exceeded");

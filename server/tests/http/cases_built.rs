@@ -224,3 +224,20 @@ fn zero_shot_forms() {
     let plain = post(shared(), "/predict", r#"{"inputs":"It rained all day."}"#);
     assert_eq!(number(&plain.at("0.score")), number(&first.at("0.score")));
 }
+
+/// A choice goes to a model for labels if that is named.
+#[test]
+fn choices_on_a_model_for_labels() {
+    let ask = || {
+        let body = format!(
+            r#"{{"model":"gliclass-mini","state":"It rained all day.","questions":{{"q":{{"type":"choice","criteria":{{"weather":null,"money":"banks and prices"}}}}}}}}"#
+        );
+        post(shared(), "/v1/systemone", &body)
+    };
+    let reply = ask();
+    assert_eq!((reply.status, reply.at("model").as_str()), (200, Some("gliclass-mini")), "{reply:?}");
+    assert_eq!(map(&reply.at("answers.q.probabilities")).len(), 2);
+    let body = r#"{"model":"gliclass-mini","state":"x","questions":{"q":{"type":"noul"}}}"#;
+    let refused = post(shared(), "/v1/systemone", body);
+    assert_eq!((refused.status, refused.at("error.code").as_str()), (422, Some("unsupported_question_type")));
+}

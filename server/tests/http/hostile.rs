@@ -125,6 +125,10 @@ fn slow_clients_do_not_stay() {
     let _ = slow.write_all(b"x-a: ");
     let mut rest = Vec::new();
     assert!(std::io::Read::read_to_end(&mut slow, &mut rest).is_ok(), "the server closes");
+    // A connection that has nothing more to say.
+    let mut idle = open(address, b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(std::io::Read::read_to_end(&mut idle, &mut rest).is_ok(), "the server closes");
+    assert!(rest.starts_with(b"HTTP/1.1 200"), "{rest:?}");
     // A body that never ends.
     let whole = request("POST", "/v1/systemone", &[], noul("x").as_bytes());
     let reply = receive(open(address, &whole[..whole.len() - 5]));
