@@ -4,7 +4,7 @@ use dikast_core::answers::Classification;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
-use dikast_core::engine::{Engine, EngineOptions};
+use dikast_core::engine::{Engine, EngineOptions, Model};
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::ClassifyRequest;
 use dikast_core::{Error, Result};
@@ -41,7 +41,7 @@ pub(crate) enum BackendChoice {
 const WORTH_A_DEVICE: u64 = 256 << 20;
 
 /// Work with a model on a backend that is chosen when the program runs.
-pub(crate) trait OnBackend<M = GliClass> {
+pub(crate) trait OnBackend<M: Model = GliClass> {
     /// What comes out.
     type Output;
 
@@ -65,7 +65,7 @@ pub(crate) fn on_backend<W: OnBackend>(
 }
 
 /// Does work with a model whose weights have `bytes` bytes on the chosen backend.
-pub(crate) fn choose<M, W: OnBackend<M>>(
+pub(crate) fn choose<M: Model, W: OnBackend<M>>(
     model: M,
     bytes: u64,
     choice: BackendChoice,
@@ -93,7 +93,7 @@ pub(crate) fn choose<M, W: OnBackend<M>>(
 }
 
 /// A CUDA device on which the model would load.
-fn cuda_for(model: &GliClass) -> Result<CudaBackend> {
+fn cuda_for(model: &impl Model) -> Result<CudaBackend> {
     let device = open_cuda()?;
     device.check(model.graph(), model.weights())?;
     Ok(device)
@@ -104,11 +104,22 @@ fn instead_of_cuda(taken: &str, reason: &Error) -> String {
     format!("using the {taken} backend: {reason}")
 }
 
-fn open_cuda() -> Result<CudaBackend> {
+/// The backend for a model with that many bytes of weights; never [`BackendChoice::Auto`].
+pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoice {
+    match choice {
+        BackendChoice::Auto if weight_bytes < WORTH_A_DEVICE => BackendChoice::Cpu,
+        BackendChoice::Auto if dikast_cuda::driver().is_ok() => BackendChoice::Cuda,
+        BackendChoice::Auto if has_device() => BackendChoice::Wgpu,
+        BackendChoice::Auto => BackendChoice::Cpu,
+        chosen => chosen,
+    }
+}
+
+pub(crate) fn open_cuda() -> Result<CudaBackend> {
     CudaBackend::open(CudaOptions::default())
 }
 
-fn open_cpu() -> Result<CpuBackend> {
+pub(crate) fn open_cpu() -> Result<CpuBackend> {
     Ok(CpuBackend::new())
 }
 
@@ -117,7 +128,7 @@ fn has_device() -> bool {
     pollster::block_on(dikast_wgpu::adapters()).iter().any(|a| !a.is_software())
 }
 
-fn open_device() -> Result<WgpuBackend> {
+pub(crate) fn open_device() -> Result<WgpuBackend> {
     pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))
 }
 
@@ -163,19 +174,6 @@ impl<B: Backend> Classifier for EngineClassifier<B> {
 
     fn check(&self, request: &ClassifyRequest) -> Result<()> {
         self.engine.prepare(request).map(drop)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_fallback_is_explained_in_one_line() {
-        let reason = Error::OutOfMemory { device: "GPU 0".into(), needed: 9, available: 8 };
-        let line = instead_of_cuda("cpu", &reason);
-        assert!(line.contains("cpu") && line.contains("GPU 0: 9 bytes needed, 8 available"), "{line}");
-        assert_eq!(line.lines().count(), 1);
     }
 }
 
@@ -282,5 +280,13 @@ mod tests {
         let before = scores(false);
         assert_eq!(scores(true), before);
         assert_eq!(scores(true), before);
+    }
+
+    #[test]
+    fn the_fallback_is_explained_in_one_line() {
+        let reason = Error::OutOfMemory { device: "GPU 0".into(), needed: 9, available: 8 };
+        let line = instead_of_cuda("cpu", &reason);
+        assert!(line.contains("cpu") && line.contains("GPU 0: 9 bytes needed, 8 available"), "{line}");
+        assert_eq!(line.lines().count(), 1);
     }
 }

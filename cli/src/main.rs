@@ -14,6 +14,7 @@ mod inspect;
 mod model;
 mod quantize;
 mod request;
+mod serve;
 mod source;
 mod synth;
 mod terminal;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Quantize(args) => quantize::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),

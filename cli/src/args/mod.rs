@@ -5,6 +5,7 @@ mod classify;
 mod decide;
 mod environment;
 mod quantize;
+mod serve;
 mod synth;
 mod values;
 
@@ -16,6 +17,7 @@ pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{BatchArgs, ClassifyArgs, Format, InputFormat, Shape, Truncate};
 pub(crate) use decide::{Asked, AskedArgs, DecideArgs, DecideBatchArgs, DecideFormat, StateAs};
 pub(crate) use quantize::{QuantizeArgs, SchemeName};
+pub(crate) use serve::{Log, ServeArgs};
 pub(crate) use synth::{Quant, SynthArgs};
 
 use crate::classifier::BackendChoice;
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Make a model smaller: its large projections in 8 bits, in a folder of its own.
     Quantize(QuantizeArgs),
+    /// Answer over HTTP, in the formats that existing clients send.
+    Serve(Box<ServeArgs>),
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
