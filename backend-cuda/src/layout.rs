@@ -159,7 +159,7 @@ mod tests {
             name: name.to_owned(),
             parts: vec![name.to_owned()],
             shape: vec![n, k],
-            fp8: true,
+            elements: dikast_core::graph::Elements::E4M3,
             residency: Residency::Device,
         });
         (weight, b.weight(format!("{name}.weight_scale"), &[n, 1]))
