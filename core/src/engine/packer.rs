@@ -337,7 +337,8 @@ mod tests {
         while let Some(pending) = packer.try_submit(group(10, 1)).expect("running") {
             waiting.push(pending);
         }
-        assert!(waiting.len() >= 8);
+        // Of the eight places the first may still have had one.
+        assert!(waiting.len() >= 7);
         // Without its other end the computation fails.
         drop(go);
         assert!(begun.wait().is_err());
