@@ -156,7 +156,7 @@ fn tower(seed: u64, packing: &Packing) -> Ready {
     let pixels = case.b.patches(PATCH_VALUES);
     let w = case.weight("patches.w", &[d, PATCH_VALUES], 0.4, StoredType::BF16);
     let bias = case.weight("patches.b", &[d], 0.2, StoredType::BF16);
-    let x = case.b.linear("patches", pixels, w, Some(bias), None, None);
+    let x = case.b.linear("projected", pixels, w, Some(bias), None, None);
     let table = case.weight("positions", &[POSITIONS, d], 0.5, StoredType::BF16);
     let taps = (case.b.input(InputKind::PositionTaps), case.b.input(InputKind::PositionWeights));
     let x = case.b.add_positions("embedded", x, table, taps);

@@ -298,7 +298,13 @@ fn checkpoint(stored: &[Stored]) -> Weights {
     file.extend(header.as_bytes());
     file.extend(data);
     let blob = Blob::Owned(Arc::from(file));
-    let files = ModelFiles::from_memory("test", [("model.safetensors".to_owned(), blob)]);
+    let mut files = vec![("model.safetensors".to_owned(), blob)];
+    if stored.iter().any(|s| s.dtype == StoredType::I8) {
+        // Codes must say whether they are rotated.
+        let text = br#"{"quant_method": "int8_tensorwise", "convrot": false}"#;
+        files.push(("quantization_config.json".to_owned(), Blob::Owned(Arc::from(text.to_vec()))));
+    }
+    let files = ModelFiles::from_memory("test", files);
     Weights::open(&files, &expected, Checks::HEADERS).expect("the made-up checkpoint opens")
 }
 
