@@ -8,10 +8,12 @@ mod classify;
 mod complete;
 mod decide;
 mod decider;
+mod doctor;
 mod exit;
 mod folder;
 mod inspect;
 mod model;
+mod parity;
 mod quantize;
 mod request;
 mod serve;
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Quantize(args) => quantize::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Parity(args) => parity::run(&args),
+        Command::Doctor => doctor::run(),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),

@@ -42,6 +42,9 @@ pub fn clef_mini() -> ModelFiles {
     )
 }
 
+/// A small drawn picture, PNG, for examples and checks.
+pub const PICTURE: &[u8] = include_bytes!("../clef-mini/eval_images/five_dots.png");
+
 #[cfg(test)]
 mod tests {
     use super::*;

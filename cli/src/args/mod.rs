@@ -4,6 +4,7 @@ mod bench;
 mod classify;
 mod decide;
 mod environment;
+mod parity;
 mod quantize;
 mod serve;
 mod synth;
@@ -16,6 +17,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{BatchArgs, ClassifyArgs, Format, InputFormat, Shape, Truncate};
 pub(crate) use decide::{Asked, AskedArgs, DecideArgs, DecideBatchArgs, DecideFormat, StateAs};
+pub(crate) use parity::ParityArgs;
 pub(crate) use quantize::{QuantizeArgs, SchemeName};
 pub(crate) use serve::{Log, ServeArgs};
 pub(crate) use synth::{Quant, SynthArgs};
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Quantize(QuantizeArgs),
     /// Answer over HTTP, in the formats that existing clients send.
     Serve(Box<ServeArgs>),
+    /// Hold a device against the definition of every step.
+    Parity(ParityArgs),
+    /// Show what this machine has, which backend will be used, and what to change.
+    Doctor,
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
