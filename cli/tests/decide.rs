@@ -435,7 +435,7 @@ fn completions_and_manual_pages_know_it() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(dikast().args(["man", "--dir", arg(dir.path())])).code, 0);
     let page = std::fs::read_to_string(dir.path().join("dikast-decide.1")).unwrap();
-    for part in ["choose", "Which team?", "System One", "EXIT CODES"] {
+    for part in ["choose", "Which team?", "System One", "EXIT STATUS"] {
         assert!(page.contains(part), "{part}");
     }
     assert!(run(dikast().arg("man")).out.contains("dikast\\-decide"));

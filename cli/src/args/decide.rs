@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
   dikast decide --input rows.jsonl --output answers.jsonl --ask 'Is it urgent?'
   dikast decide --input rows.jsonl --output answers.jsonl --ask 'Is it urgent?' --resume";
 
-const OUTPUT: &str = "Questions:
+const OUTPUT: &str = "Writing questions:
   All of them are read in the order of the flags and answered together, in one forward pass.
   --ask    'Is it urgent?'                                 yes or no; 'QUESTION=true: when|false: when' says when
   --choose 'Which team?=billing: charges and refunds|sales'  one of these; what follows \": \" describes an option
@@ -41,7 +41,7 @@ JSON output, a System One response:
    \"usage\": {\"input_tokens\", \"output_tokens\"},
    with --truncate end: \"x_truncated\", \"x_state_tokens\", \"x_state_tokens_used\"; with --receipt: \"x_receipt\"}
 
-Batch:
+Batch rows:
   A row is the body of a System One request: {\"state\", \"questions\", \"images\": [\"data:image/png;base64,…\"]}, and an id
   where there is one; at most 13 MiB. Rows without questions are asked those of the flags.
   Output, one object a row, in input order: {\"row\": 0, \"id\", and the fields of the response, \"kept\": {fields of --keep}}
