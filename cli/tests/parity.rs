@@ -1,4 +1,5 @@
 //! `dikast parity` and `dikast doctor`.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
