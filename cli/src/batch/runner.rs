@@ -142,11 +142,11 @@ fn read_group<R: BufRead, S: Source>(reader: &mut Reader<R, S>) -> Result<Vec<Ro
     Ok(rows)
 }
 
+/// A row and its answer, or the row's or the engine's error.
+type Outcome<A> = (Row<<A as Answerer>::Question>, dikast_core::Result<<A as Answerer>::Answer>);
+
 /// The outcome of every row, in order; rows that are no request never reach the engine.
-fn answer<A: Answerer>(
-    mut rows: Vec<Row<A::Question>>,
-    answerer: &mut A,
-) -> Vec<(Row<A::Question>, dikast_core::Result<A::Answer>)> {
+fn answer<A: Answerer>(mut rows: Vec<Row<A::Question>>, answerer: &mut A) -> Vec<Outcome<A>> {
     let mut requests = Vec::with_capacity(rows.len());
     let mut errors = Vec::with_capacity(rows.len());
     for row in &mut rows {
