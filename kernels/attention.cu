@@ -1,8 +1,6 @@
 // Attention: out = softmax(scale * q k^T + bias) v per head and sequence, over keys of the same sequence.
 //
-//   tile   up to 64 queries of one sequence and head; keys in tiles of 64 from the sequence's first key. Eight warps: four
-//          groups of 16 queries, twice, for the two halves of each key tile; the halves keep a softmax each and meet at
-//          the end. Online softmax in float32: a row's bits depend on its own sequence alone
+//   tile   up to 64 queries of one sequence and head; keys in tiles of 64 from the sequence's first key (attention.cuh)
 //   sums   float32 operands split into two binary16 parts, three products each: relative error about 2^-21. Operands from
 //          65520 up give NaN
 //   bias   by distance key - query, from a table [heads][2 * reach + 1] that is constant beyond the reach
@@ -11,24 +9,7 @@
 //          multiples of 4;
 //          dynamic shared memory: planes of 64 * (D + 8) * 2 bytes, 4 * (2 * reach + 1) bytes; up to D = 64, 6 planes and
 //          2 * 64 * D * 4 bytes, else 4 planes
-#include "convert.cuh"
-#include "mma.cuh"
-
-#define TILE 64
-#define THREADS 256
-
-struct Tile {
-    int query, queries, place, key, keys; // first query row, count, its place in the sequence, first key row, count
-};
-struct Attention {
-    const float *q, *k, *v;
-    float *out;
-    const float *bias;
-    const Tile *tiles;
-    const int *tile_count;
-    int q_pitch, k_pitch, v_pitch, out_pitch, head_dim, reach;
-    float scale;
-};
+#include "attention.cuh"
 
 // A tile of rows on its way: in registers, or, as they are, at places of shared memory that only this thread uses; then
 // split in shared memory, [64][D + 8] heads, then tails.
@@ -71,12 +52,6 @@ struct Rows {
             *reinterpret_cast<uint2 *>(to + PLANE + r * PITCH + c * 2) = make_uint2(a.tail, b.tail);
         }
     }
-};
-
-// The softmax of 16 queries over one half of the keys; a thread holds rows r and r + 8 of its warp's sixteen.
-template <int D>
-struct Half {
-    float most[2], sum[2], out[D / 8][4];
 };
 
 // Scores of 32 keys at `keys` for the 16 queries at `queries`.
@@ -154,17 +129,15 @@ DEVICE void attention(const Attention &p) {
     }
     const Tile tile = p.tiles[blockIdx.y];
     const int head = blockIdx.x, lane = lane_id(), column = head * p.head_dim;
-    if (p.bias) {
-        const int n = 2 * p.reach + 1;
-        for (int i = threadIdx.x; i < n; i += THREADS) bias[i] = p.bias[(u64)head * n + i];
-    }
+    load_bias(p, bias);
     wait_for_predecessor();
 
+    const float *k_rows = static_cast<const float *>(p.k), *v_rows = static_cast<const float *>(p.v);
     // The next keys and values are on their way while these are worked on.
     auto fetch = [&](int first) {
         const u64 row = tile.key + first;
-        Rows<D>::fetch(raw_keys, p.k + row * p.k_pitch + column, p.k_pitch, tile.keys - first, p.head_dim);
-        Rows<D>::fetch(raw_values, p.v + row * p.v_pitch + column, p.v_pitch, tile.keys - first, p.head_dim);
+        Rows<D>::fetch(raw_keys, k_rows + row * p.k_pitch + column, p.k_pitch, tile.keys - first, p.head_dim);
+        Rows<D>::fetch(raw_values, v_rows + row * p.v_pitch + column, p.v_pitch, tile.keys - first, p.head_dim);
         commit_copies();
     };
     auto load = [&](Rows<D> &to, const float *from, int pitch, int first) {
@@ -173,15 +146,13 @@ DEVICE void attention(const Attention &p) {
     if (APART) fetch(0);
     {
         Rows<D> q;
-        q.load(p.q + (u64)tile.query * p.q_pitch + column, p.q_pitch, tile.queries, p.head_dim);
+        q.load(static_cast<const float *>(p.q) + (u64)tile.query * p.q_pitch + column, p.q_pitch, tile.queries, p.head_dim);
         q.split_to(queries);
     }
 
     const int group = warp_id() & 3, half = warp_id() >> 2;
     const int r0 = group * 16 + (lane >> 2), c0 = (lane & 3) * 2;
-    const float never = __uint_as_float(0xFF800000u);
-    Half<D> own = {};
-    own.most[0] = own.most[1] = never;
+    Half<D> own = empty_half<D>();
     const u32 key_base = shared_address(keys) + half * 32 * PITCH, value_base = shared_address(values) + half * 32 * PITCH;
     const u32 query_base = shared_address(queries) + group * 16 * PITCH;
 
@@ -192,7 +163,7 @@ DEVICE void attention(const Attention &p) {
             k.take(raw_keys);
             v.take(raw_values);
         } else {
-            load(k, p.k, p.k_pitch, first);
+            load(k, k_rows, p.k_pitch, first);
         }
         __syncthreads();
         k.split_to(keys);
@@ -201,51 +172,12 @@ DEVICE void attention(const Attention &p) {
             if (first + TILE < tile.keys) fetch(first + TILE);
         }
         __syncthreads();
-        if (!APART) load(v, p.v, p.v_pitch, first);
+        if (!APART) load(v, v_rows, p.v_pitch, first);
 
         float s[4][4] = {};
         scores<D>(s, query_base, key_base);
 
-        float next[2] = {own.most[0], own.most[1]};
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int key = first + half * 32 + n * 8 + c0 + (e & 1), r = e >> 1;
-                float score = mul(s[n][e], p.scale);
-                if (p.bias) {
-                    const int distance = key - (tile.place + r0 + r * 8);
-                    score = add(score, bias[min_of(max_of(distance, -p.reach), p.reach) + p.reach]);
-                }
-                score = key < tile.keys ? score : never;
-                s[n][e] = score;
-                next[r] = fmaxf(next[r], score);
-            }
-        }
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            next[r] = fmaxf(next[r], __shfl_xor_sync(~0u, next[r], 1));
-            next[r] = fmaxf(next[r], __shfl_xor_sync(~0u, next[r], 2));
-            // A half may have no key yet.
-            const float base = next[r] == never ? 0.f : next[r];
-            const float fade = __expf(own.most[r] - base);
-            own.most[r] = next[r];
-            float part = 0.f;
-#pragma unroll
-            for (int n = 0; n < 4; ++n) {
-                s[n][2 * r] = __expf(s[n][2 * r] - base);
-                s[n][2 * r + 1] = __expf(s[n][2 * r + 1] - base);
-                part += s[n][2 * r] + s[n][2 * r + 1];
-            }
-            part += __shfl_xor_sync(~0u, part, 1);
-            part += __shfl_xor_sync(~0u, part, 2);
-            own.sum[r] = own.sum[r] * fade + part;
-#pragma unroll
-            for (int n = 0; n < D / 8; ++n) {
-                own.out[n][2 * r] *= fade;
-                own.out[n][2 * r + 1] *= fade;
-            }
-        }
+        weights<D>(own, s, p, bias, tile.place + r0, first + half * 32, tile.keys);
         if (!APART) {
             __syncthreads();
             v.split_to(values);
@@ -256,36 +188,20 @@ DEVICE void attention(const Attention &p) {
 
     // The second half hands its state over; the first finishes.
     __syncthreads();
-    float *meet = reinterpret_cast<float *>(memory) + group * 32 + lane;
-    if (half == 1) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            meet[r * 128] = own.most[r];
-            meet[(2 + r) * 128] = own.sum[r];
-        }
-#pragma unroll
-        for (int i = 0; i < D / 2; ++i) meet[(4 + i) * 128] = own.out[i / 4][i & 3];
-    }
+    float *meet = reinterpret_cast<float *>(memory) + group * Meeting<D>::FLOATS + lane;
+    if (half == 1) hand_over<D>(own, meet);
     __syncthreads();
     if (half == 1) return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         if (r0 + r * 8 >= tile.queries) continue;
-        const float theirs = meet[r * 128], most = fmaxf(own.most[r], theirs), base = most == never ? 0.f : most;
-        const float f0 = __expf(own.most[r] - base), f1 = __expf(theirs - base);
-        const float sum = add(mul(own.sum[r], f0), mul(meet[(2 + r) * 128], f1));
-        float *to = p.out + (u64)(tile.query + r0 + r * 8) * p.out_pitch + column;
+        float y[D / 4];
+        join<D>(y, own, meet, r, tile.keys);
+        float *to = static_cast<float *>(p.out) + (u64)(tile.query + r0 + r * 8) * p.out_pitch + column;
 #pragma unroll
         for (int n = 0; n < D / 8; ++n) {
-            float y[2];
-#pragma unroll
-            for (int e = 0; e < 2; ++e) {
-                const int i = 4 * n + 2 * r + e;
-                const float x = add(mul(own.out[n][2 * r + e], f0), mul(meet[(4 + i) * 128], f1));
-                y[e] = tile.keys > 0 ? __fdiv_rn(x, sum) : 0.f;
-            }
             const int c = n * 8 + c0;
-            if (c < p.head_dim) *reinterpret_cast<float2 *>(to + c) = make_float2(y[0], y[1]);
+            if (c < p.head_dim) *reinterpret_cast<float2 *>(to + c) = make_float2(y[2 * n], y[2 * n + 1]);
         }
     }
 }

@@ -34,6 +34,33 @@ DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(
 DEVICE float4 load4(const float *p) { return *reinterpret_cast<const float4 *>(p); }
 DEVICE void store4(float *p, float4 v) { *reinterpret_cast<float4 *>(p) = v; }
 
+// The 128 threads of warpgroup `group`, 0 or 1, meet.
+DEVICE void meet_group(int group) {
+    if (group == 0) asm volatile("bar.sync 1, 128;" ::: "memory");
+    else asm volatile("bar.sync 2, 128;" ::: "memory");
+}
+
+// Shared memory by address.
+DEVICE float load_shared(u32 from) {
+    float x;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+    return x;
+}
+DEVICE void store_shared(u32 to, float x) { asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory"); }
+DEVICE float2 load8_shared(u32 from) {
+    float2 v;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(from) : "memory");
+    return v;
+}
+DEVICE uint4 load16_shared(u32 from) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from)
+                 : "memory");
+    return v;
+}
+
 // x·y and x+y rounded once each: never contracted into a fused multiply-add.
 DEVICE float mul(float x, float y) { return __fmul_rn(x, y); }
 DEVICE float add(float x, float y) { return __fadd_rn(x, y); }

@@ -45,11 +45,41 @@ DEVICE float f16_to_float(u16 bits) {
 }
 DEVICE float bf16_to_float(u16 bits) { return __uint_as_float((u32)bits << 16); }
 
-// Element `i` of stored data: 0 = f32, 1 = f16, 2 = bf16.
+// How numbers lie in memory.
+enum { F32, F16, BF16 };
+
+// Element `i` of stored data.
 DEVICE float stored_to_float(const void *data, long long i, int stored) {
-    if (stored == 0) return static_cast<const float *>(data)[i];
+    if (stored == F32) return static_cast<const float *>(data)[i];
     u16 bits = static_cast<const u16 *>(data)[i];
-    return stored == 1 ? f16_to_float(bits) : bf16_to_float(bits);
+    return stored == F16 ? f16_to_float(bits) : bf16_to_float(bits);
+}
+
+// Two floats rounded to a 16-bit format, `low` in the lower half.
+template <int STORED>
+DEVICE u32 rounded_pair(float low, float high) {
+    static_assert(STORED != F32, "a 16-bit format");
+    return STORED == F16 ? f16_pair(low, high) : bf16_pair(low, high);
+}
+
+// Writes element `i`, rounded to nearest.
+template <int STORED>
+DEVICE void store_rounded(void *data, u64 i, float x) {
+    if constexpr (STORED == F32) static_cast<float *>(data)[i] = x;
+    else static_cast<u16 *>(data)[i] = (u16)rounded_pair<STORED>(x, 0.f);
+}
+
+// Elements `i` to `i + 3`, `i` a multiple of four.
+template <int STORED>
+DEVICE float4 load_four(const void *data, u64 i) {
+    if constexpr (STORED == F32) {
+        return load4(static_cast<const float *>(data) + i);
+    } else {
+        const uint2 v = *reinterpret_cast<const uint2 *>(static_cast<const u16 *>(data) + i);
+        if constexpr (STORED == BF16) return make_float4(bf16_low(v.x), bf16_high(v.x), bf16_low(v.y), bf16_high(v.y));
+        return make_float4(f16_to_float((u16)v.x), f16_to_float((u16)(v.x >> 16)), f16_to_float((u16)v.y),
+                           f16_to_float((u16)(v.y >> 16)));
+    }
 }
 
 // Two E4M3 codes: nearest, ties to even, saturating; `low` in the lower byte.

@@ -42,6 +42,11 @@ DEVICE void bulk_copy_to_all(u32 to, const void *from, u32 bytes, u32 barrier, u
                  : "memory");
 }
 
+// Arrives once this thread's copies of mma.cuh have.
+DEVICE void arrive_after_copies(u32 barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 // True in one lane of a converged warp, known to the compiler to be one.
 DEVICE bool elected() {
     u32 yes;
@@ -64,6 +69,20 @@ DEVICE u32 cluster_size() {
 DEVICE void cluster_meet() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// The same, and what was written to shared memory before is visible to the others after.
+DEVICE void cluster_exchange() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Four floats at an address of address_at.
+DEVICE float4 load4_remote(u32 remote) {
+    float4 v;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(remote)
+                 : "memory");
+    return v;
 }
 // Address of a shared-memory location in a block of the cluster.
 DEVICE u32 address_at(u32 address, u32 rank) {

@@ -16,6 +16,13 @@ DEVICE void load_matrices_transposed(u32 (&r)[4], u32 address) {
                  : "memory");
 }
 
+// Four 8x8 matrices of 16-bit elements to shared memory, each transposed; addresses as in load_matrices.
+DEVICE void store_matrices_transposed(u32 address, u32 r0, u32 r1, u32 r2, u32 r3) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r0),
+                 "r"(r1), "r"(r2), "r"(r3)
+                 : "memory");
+}
+
 // d[16x8] += a[16x16] b[16x8], bfloat16 operands, float32 sums.
 DEVICE void mma_bf16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

@@ -1,28 +1,36 @@
-// Quantize: per-row absolute maximum and E4M3 codes.
+// Quantize: per-row absolute maximum and E4M3 codes, of rows in float32 or in a 16-bit format.
 //
 //   grid   rows of the bucket, 256 threads; width a multiple of 4, at most 1024 * QUADS
 //   exact
 #include "row.cuh"
 
 struct Quantize {
-    const float *x;
+    const void *x;
     u8 *codes;
     float *scales;
     const int *rows;
     int width, capacity;
 };
 
-template <int QUADS>
+template <int QUADS, int STORED>
 DEVICE void quantize(const Quantize &p) {
     release_successor();
     wait_for_predecessor();
     int index = blockIdx.x;
     if (index >= *p.rows) return;
-    quantize_row(load_row<QUADS>(p.x + (u64)index * p.width, p.width), p.codes, p.scales, index, p.width, p.capacity);
+    quantize_row(load_stored_row<QUADS, STORED>(p.x, index, p.width), p.codes, p.scales, index, p.width, p.capacity);
 }
 
-#define INSTANCE(QUADS) \
-    extern "C" __global__ void __launch_bounds__(ROW_THREADS) quantize_##QUADS(const Quantize p) { quantize<QUADS>(p); }
-INSTANCE(2)
-INSTANCE(5)
-INSTANCE(8)
+#define INSTANCE(NAME, QUADS, STORED)                                                                     \
+    extern "C" __global__ void __launch_bounds__(ROW_THREADS) quantize_##NAME##_##QUADS(const Quantize p) { \
+        quantize<QUADS, STORED>(p);                                                                       \
+    }
+INSTANCE(f32, 2, F32)
+INSTANCE(f32, 5, F32)
+INSTANCE(f32, 8, F32)
+INSTANCE(f16, 2, F16)
+INSTANCE(f16, 5, F16)
+INSTANCE(f16, 8, F16)
+INSTANCE(bf16, 2, BF16)
+INSTANCE(bf16, 5, BF16)
+INSTANCE(bf16, 8, BF16)

@@ -17,15 +17,21 @@ struct Row {
 // Quadruple q of a thread is element 4 * (q * 256 + thread); what lies beyond the width is zero.
 DEVICE int row_element(int q) { return 4 * (q * ROW_THREADS + (int)threadIdx.x); }
 
-template <int QUADS = MOST_QUADS>
-DEVICE Row<QUADS> load_row(const float *x, int width) {
+// Row `index` of a matrix.
+template <int QUADS, int STORED>
+DEVICE Row<QUADS> load_stored_row(const void *x, u64 index, int width) {
     Row<QUADS> row;
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
         int at = row_element(q);
-        row.v[q] = at < width ? load4(x + at) : make_float4(0.f, 0.f, 0.f, 0.f);
+        row.v[q] = at < width ? load_four<STORED>(x, index * width + at) : make_float4(0.f, 0.f, 0.f, 0.f);
     }
     return row;
+}
+
+template <int QUADS = MOST_QUADS>
+DEVICE Row<QUADS> load_row(const float *x, int width) {
+    return load_stored_row<QUADS, F32>(x, 0, width);
 }
 
 template <int QUADS>

@@ -5,7 +5,9 @@
 //   tile   64 weight rows x 64 tokens, 4 warps of 32 x 32; k in blocks of 128, a ring of 4 stages filled by cp.async
 //   sums   the 128 products of a k-block in the tensor core's float32, the k-blocks added in order in float32 registers;
 //          one block walks all of k, so a row's bits never depend on the batch
+//   out    float32, or rounded to a 16-bit format
 //   grid   (weight rows / 64, token capacity / 64), 128 threads, 64 KiB of dynamic shared memory
+#include "convert.cuh"
 #include "epilogue.cuh"
 #include "mma.cuh"
 #include "tile.cuh"
@@ -19,10 +21,29 @@ struct Fp8Gemm {
     const float *scales;
     const u8 *weight;
     const float *weight_scales, *residual;
-    float *out;
+    void *out;
     const int *rows;
-    int capacity, k_blocks, columns, gated, activation, row_tiles, cluster_tokens, stages;
+    int capacity, k_blocks, columns, gated, activation, row_tiles, cluster_tokens, stages, stored, pad;
 };
+
+// A thread's finished sums: rows w and w + 8 of the weight, or what its gate makes of them, for two neighbouring tokens.
+template <int STORED>
+DEVICE void store_sums(const Fp8Gemm &p, const float (&y)[2][4][4], int first_w, int first_t, int rows) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int w = first_w + i * 16 + (e >> 1) * 8, t = first_t + j * 8 + (e & 1);
+                if (t >= rows || (p.gated && e > 1)) continue;
+                const int n = p.gated ? (w >> 4) * 8 + (w & 7) : w;
+                const u64 at = (u64)t * p.columns + n;
+                if (n < p.columns) store_rounded<STORED>(p.out, at, p.residual ? add(y[i][j][e], p.residual[at]) : y[i][j][e]);
+            }
+        }
+    }
+}
 
 DEVICE void fetch(const Fp8Gemm &p, u32 stage, int k_block) {
     const u8 *w = p.weight + weight_tile(blockIdx.x, k_block, p.k_blocks);
@@ -84,30 +105,26 @@ extern "C" __global__ void __launch_bounds__(128) sm89_fp8_gemm(const Fp8Gemm p)
         }
     }
 
-    // A thread holds rows w and w + 8 of the weight (gate and up when gated) for two neighbouring tokens.
+    const int first_w = blockIdx.x * WEIGHT_ROWS + w0 + (lane >> 2), first_t = blockIdx.y * TOKENS + t0 + (lane & 3) * 2;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const int w = blockIdx.x * WEIGHT_ROWS + w0 + i * 16 + (lane >> 2);
-        const float s0 = p.weight_scales[w], s1 = p.weight_scales[w + 8];
+        const float s0 = p.weight_scales[first_w + i * 16], s1 = p.weight_scales[first_w + i * 16 + 8];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                const int t = blockIdx.y * TOKENS + t0 + j * 8 + (lane & 3) * 2 + e;
-                if (t >= rows) continue;
-                const float s = p.scales[t];
-                const float y0 = mul(mul(sum[i][j][e], s), s0), y1 = mul(mul(sum[i][j][e + 2], s), s1);
-                const u64 row = (u64)t * p.columns;
-                if (p.gated) {
-                    const int n = (w >> 4) * 8 + (w & 7);
-                    if (n < p.columns) p.out[row + n] = mul(activate(p.activation, y0), y1);
-                } else {
-                    if (w < p.columns) p.out[row + w] = p.residual ? add(y0, p.residual[row + w]) : y0;
-                    if (w + 8 < p.columns) {
-                        p.out[row + w + 8] = p.residual ? add(y1, p.residual[row + w + 8]) : y1;
-                    }
-                }
+                const int t = first_t + j * 8 + e;
+                const float s = t < rows ? p.scales[t] : 0.f;
+                float &y0 = sum[i][j][e], &y1 = sum[i][j][e + 2];
+                y0 = mul(mul(y0, s), s0);
+                y1 = mul(mul(y1, s), s1);
+                if (p.gated) y0 = mul(activate(p.activation, y0), y1);
             }
         }
+    }
+    switch (p.stored) {
+        case F32: return store_sums<F32>(p, sum, first_w, first_t, rows);
+        case F16: return store_sums<F16>(p, sum, first_w, first_t, rows);
+        default: return store_sums<BF16>(p, sum, first_w, first_t, rows);
     }
 }

@@ -41,17 +41,17 @@ arguments! {
         codes: Address, scales: Address, weight: Address, weight_scales: Address, residual: Address, out: Address,
         rows: Address,
         capacity: i32, k_blocks: i32, columns: i32, gated: i32, activation: i32,
-        row_tiles: i32, cluster_tokens: i32, stages: i32,
+        row_tiles: i32, cluster_tokens: i32, stages: i32, stored: i32, pad: i32,
     }
-    /// `linear.cu`
+    /// `linear.cu`, `sm90_linear.cu`
     Linear {
         x: Address, weight: Address, weight_tail: Address, bias: Address, residual: Address, out: Address, rows: Address,
         k: i32, k_blocks: i32, columns: i32, gated: i32, activation: i32, pad: i32,
     }
-    /// `attention.cu`
+    /// `attention.cu`, `attention_half.cu`
     Attention {
         q: Address, k: Address, v: Address, out: Address, bias: Address, tiles: Address, tile_count: Address,
-        q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, reach: i32, scale: f32, pad: i32,
+        q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, reach: i32, scale: f32, heads: i32,
     }
     /// An entry of the attention's list.
     AttentionTile { query: i32, queries: i32, place: i32, key: i32, keys: i32 }

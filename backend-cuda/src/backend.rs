@@ -4,20 +4,21 @@ use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cudarc::driver::CudaGraph;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use dikast_core::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
+use cudarc::driver::{CudaGraph, CudaStream};
+use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{DType, Graph, Sizes, TensorId};
 use dikast_core::numerics::e4m3;
 use dikast_core::{Error, Result};
+use half::{bf16, f16};
 
 use crate::compile::{Kernels, default_cache};
 use crate::device::{Device, Target};
 use crate::inputs::InputLayout;
-use crate::layout as tiles;
+use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
-use crate::plan::{self, Builder, Program};
+use crate::plan::{Builder, Program};
 use crate::resident::{CudaResident, arena_bytes};
 use crate::{bucket, sources, support};
 
@@ -33,6 +34,8 @@ pub struct CudaOptions {
     pub captured_tokens: usize,
     /// Folder for kernels compiled at run time; `None` compiles them in every process.
     pub cache: Option<PathBuf>,
+    /// Takes kernels embedded in the program where there are some; else all are compiled at run time.
+    pub embedded: bool,
     /// Uses the kernels for any chip even where there are better ones: to test them.
     pub portable: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
@@ -47,6 +50,7 @@ impl Default for CudaOptions {
             device: 0,
             captured_tokens: 4096,
             cache: default_cache(),
+            embedded: true,
             portable: false,
             early: true,
             poison: false,
@@ -71,8 +75,10 @@ pub struct CudaPlan {
     pub(crate) graph: Graph,
     pub(crate) bucket: Sizes,
     inputs: InputLayout,
+    /// Inputs on the device, and in page-locked memory.
     block: DeviceMemory,
     pinned: PinnedMemory,
+    /// The last kernel writes here.
     output: PinnedMemory,
     pub(crate) arena: Arc<DeviceMemory>,
     _weights: Arc<DeviceMemory>,
@@ -89,6 +95,14 @@ impl std::fmt::Debug for CudaPlan {
     }
 }
 
+impl CudaPlan {
+    /// Bytes on the device beside the model's own.
+    pub(crate) fn own_bytes(&self, resident: &CudaResident) -> usize {
+        let arena = if Arc::ptr_eq(&self.arena, &resident.arena) { 0 } else { self.arena.bytes() };
+        self.block.bytes() + arena
+    }
+}
+
 impl CudaBackend {
     /// Opens a device.
     ///
@@ -96,7 +110,7 @@ impl CudaBackend {
     /// [`Error::Unsupported`] when there is no NVIDIA driver, a too old one, no device or a too old one.
     pub fn open(options: CudaOptions) -> Result<Self> {
         let device = Arc::new(Device::open(options.device)?);
-        let kernels = Kernels::new(Arc::clone(&device), options.cache.clone());
+        let kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
         let capabilities = Capabilities {
             backend: "cuda".to_owned(),
             device: device.name.clone(),
@@ -113,6 +127,16 @@ impl CudaBackend {
             ],
         };
         Ok(Self { device, kernels, capabilities, options })
+    }
+
+    /// Whether a model would load now: kernels for this device, and memory for weights and activations.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] saying what is missing, [`Error::OutOfMemory`] with the bytes needed and free.
+    pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
+        self.kernels.check()?;
+        let arena = arena_bytes(graph, &self.arena_bucket());
+        CudaResident::check(&self.device, CudaResident::bytes(graph, weights)?, arena)
     }
 
     /// The largest bucket that shares the arena.
@@ -151,8 +175,10 @@ impl CudaBackend {
             bucket,
             inputs,
             block: block.address(),
+            output: None,
             arena: resident.arena.address(),
-            layout: plan::layout(graph, &bucket, keep_all),
+            layout: layout::arena(graph, &bucket, keep_all),
+            stored: layout::storage(graph),
             portable: self.options.portable,
         }
     }
@@ -165,6 +191,7 @@ impl CudaBackend {
     pub(crate) fn submit(&self, program: &Program) -> Result<()> {
         let early = self.early();
         for (i, (_, launch)) in program.launches.iter().enumerate() {
+            // Some read inputs before they wait: those are uploaded before the first starts.
             launch.submit(&self.device, early && i > 0)?;
         }
         Ok(())
@@ -186,17 +213,38 @@ impl CudaBackend {
         Ok(graph)
     }
 
-    /// Writes a batch's inputs and submits their upload.
+    /// Writes a batch's inputs and submits their upload, the embedding rows in pieces: each is on its way while the next is
+    /// gathered.
     pub(crate) fn upload(&self, plan: &mut CudaPlan, resident: &CudaResident, batch: &Batch) -> Result<()> {
+        self.upload_in(&self.device.stream, plan, resident, batch)
+    }
+
+    /// The same in another stream, which the caller orders before the forward.
+    pub(crate) fn upload_in(
+        &self,
+        stream: &CudaStream,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+    ) -> Result<()> {
         if !batch.sizes.fits(&plan.bucket) {
             return Err(Error::Internal(format!(
                 "a batch of {:?} in a bucket of {:?}",
                 batch.sizes, plan.bucket
             )));
         }
-        let bytes =
-            plan.inputs.write(&plan.graph, &resident.checkpoint, batch, plan.pinned.as_mut_slice())?;
-        plan.pinned.upload(0..bytes, &plan.block, 0)
+        let CudaPlan { inputs, graph, pinned, block, .. } = plan;
+        let head = inputs.write(graph, batch, pinned.as_mut_slice())?;
+        pinned.upload_in(stream, head, block, 0)?;
+        let mut first = 0;
+        while let Some((range, next)) =
+            inputs.write_rows(graph, &resident.checkpoint, batch, first, pinned.as_mut_slice())?
+        {
+            let offset = range.start;
+            pinned.upload_in(stream, range, block, offset)?;
+            first = next;
+        }
+        Ok(())
     }
 
     /// Submits the forward.
@@ -220,15 +268,18 @@ impl CudaBackend {
         }
         if self.options.poison {
             plan.arena.fill(0xFF)?;
+            plan.output.as_mut_slice().fill(0xFF);
         }
         self.forward(plan)?;
-        let output = plan.graph.output();
-        let bytes = 4 * plan.graph.len(output, &batch.sizes);
-        let offset = plan.program.layout.offsets[output.index()].unwrap_or(0) as usize;
-        plan.output.download(&plan.arena, offset, bytes)?;
         self.device.synchronize("running the forward")?;
+        Ok(Self::logits(plan, batch))
+    }
+
+    /// What the last forward of a plan left, once it has ended.
+    pub(crate) fn logits(plan: &CudaPlan, batch: &Batch) -> Vec<f32> {
+        let bytes = 4 * plan.graph.len(plan.graph.output(), &batch.sizes);
         let values = plan.output.as_slice()[..bytes].chunks_exact(4);
-        Ok(values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect())
+        values.map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
     }
 
     /// Runs the launches once more in memory where no tensor replaces another, and copies the tapped ones out.
@@ -239,7 +290,7 @@ impl CudaBackend {
         batch: &Batch,
         taps: &mut Taps,
     ) -> Result<()> {
-        let layout = plan::layout(&plan.graph, &plan.bucket, true);
+        let layout = layout::arena(&plan.graph, &plan.bucket, true);
         let arena = DeviceMemory::new(&self.device, layout.bytes as usize)?;
         if self.options.poison {
             arena.fill(0xFF)?;
@@ -248,9 +299,13 @@ impl CudaBackend {
         let program = Builder { arena: arena.address(), ..builder }.build()?;
         self.submit(&program)?;
         self.device.synchronize("running the tapped forward")?;
+        let stored = layout::storage(&plan.graph);
         for id in taps.wanted().to_vec() {
             let offset = program.layout.offsets[id.index()].unwrap_or(0) as usize;
-            taps.put(id, widened(&plan.graph, &plan.bucket, &batch.sizes, id, &arena, offset)?);
+            taps.put(
+                id,
+                widened((&plan.graph, stored[id.index()]), &plan.bucket, &batch.sizes, id, &arena, offset)?,
+            );
         }
         Ok(())
     }
@@ -258,7 +313,7 @@ impl CudaBackend {
 
 /// The real rows of a tensor as f32.
 fn widened(
-    graph: &Graph,
+    (graph, stored): (&Graph, Stored),
     bucket: &Sizes,
     sizes: &Sizes,
     id: TensorId,
@@ -268,16 +323,27 @@ fn widened(
     let tensor = graph.tensor(id);
     let elements = graph.len(id, sizes);
     match tensor.dtype {
-        DType::F32 => arena.read(offset, elements),
+        DType::F32 => Ok(match stored {
+            Stored::F32 => arena.read(offset, elements)?,
+            Stored::F16 => {
+                arena.read::<u16>(offset, elements)?.into_iter().map(|b| f16::from_bits(b).to_f32()).collect()
+            }
+            Stored::BF16 => arena
+                .read::<u16>(offset, elements)?
+                .into_iter()
+                .map(|b| bf16::from_bits(b).to_f32())
+                .collect(),
+        }),
         DType::I32 => Ok(arena.read::<i32>(offset, elements)?.into_iter().map(|v| v as f32).collect()),
         DType::I8 => Err(Error::Internal(format!("{} holds INT8 codes", tensor.name))),
         DType::F8E4M3 => {
             let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
-            let capacity = tiles::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
+            let capacity = layout::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
             let width = elements.checked_div(rows).unwrap_or(0);
-            let bytes: Vec<u8> = arena.read(offset, tiles::k_blocks(width, 1) * capacity * tiles::K_BLOCK)?;
+            let bytes: Vec<u8> =
+                arena.read(offset, layout::k_blocks(width, 1) * capacity * layout::K_BLOCK)?;
             Ok((0..rows)
-                .flat_map(|r| (0..width).map(move |k| tiles::code_offset(r, k, capacity)))
+                .flat_map(|r| (0..width).map(move |k| layout::code_offset(r, k, capacity)))
                 .map(|at| e4m3::decode(bytes[at]))
                 .collect())
         }
@@ -327,7 +393,8 @@ impl Backend for CudaBackend {
             Arc::new(DeviceMemory::new(&self.device, needed)?)
         };
         let builder = self.builder(graph, resident, &inputs, &block, *bucket, false);
-        let program = Builder { arena: arena.address(), ..builder }.build()?;
+        let output_address = Some(output.device_address());
+        let program = Builder { arena: arena.address(), output: output_address, ..builder }.build()?;
         let captured = if bucket.tokens <= self.options.captured_tokens {
             Some(self.capture(|| self.submit(&program))?)
         } else {
@@ -359,5 +426,18 @@ impl Backend for CudaBackend {
         taps: &mut Taps,
     ) -> impl Future<Output = Result<Vec<f32>>> {
         ready(self.run_now(plan, resident, batch, taps))
+    }
+
+    fn profile(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+    ) -> impl Future<Output = Result<Vec<StepTime>>> {
+        ready(self.time_steps(plan, resident, batch))
+    }
+
+    fn ceilings(&self) -> impl Future<Output = Result<Ceilings>> {
+        ready(self.measure_ceilings())
     }
 }

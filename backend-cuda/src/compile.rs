@@ -25,6 +25,8 @@ const EMBEDDED_NEEDS_DRIVER: i32 = 13_000;
 pub(crate) struct Kernels {
     device: Arc<Device>,
     cache: Option<PathBuf>,
+    /// Whether embedded images may be taken.
+    embedded: bool,
     modules: RefCell<HashMap<&'static str, Arc<CudaModule>>>,
     /// Functions with the dynamic shared memory that they were allowed.
     functions: RefCell<HashMap<&'static str, (CudaFunction, usize)>>,
@@ -32,8 +34,12 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     /// `cache` is the folder for compiled kernels; without one they are compiled in every process.
-    pub(crate) fn new(device: Arc<Device>, cache: Option<PathBuf>) -> Self {
-        Self { device, cache, modules: RefCell::default(), functions: RefCell::default() }
+    pub(crate) fn new(device: Arc<Device>, cache: Option<PathBuf>, embedded: bool) -> Self {
+        Self { device, cache, embedded, modules: RefCell::default(), functions: RefCell::default() }
+    }
+
+    fn embedded(&self, kernel: &str) -> Option<Ptx> {
+        if self.embedded { embedded(kernel, &self.device) } else { None }
     }
 
     /// Entry point `name` of a kernel file, allowed to have `shared` bytes of dynamic shared memory.
@@ -65,11 +71,19 @@ impl Kernels {
         Ok(function)
     }
 
+    /// Whether there are kernels for this device, or something to compile them with.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.embedded("tile_rows").is_some() || probe::compiler().is_some() {
+            return Ok(());
+        }
+        Err(no_kernels(&self.device.name))
+    }
+
     fn module(&self, kernel: &'static str) -> Result<Arc<CudaModule>> {
         if let Some(module) = self.modules.borrow().get(kernel) {
             return Ok(Arc::clone(module));
         }
-        let image = match embedded(kernel, &self.device) {
+        let image = match self.embedded(kernel) {
             Some(image) => image,
             None => self.compiled(kernel)?,
         };
@@ -83,11 +97,7 @@ impl Kernels {
     }
 
     fn compiled(&self, kernel: &str) -> Result<Ptx> {
-        let compiler = probe::compiler().ok_or_else(|| {
-            self.device.lacks(
-                "the CUDA run-time compiler (libnvrtc) or a build of this program with embedded kernels for this chip",
-            )
-        })?;
+        let compiler = probe::compiler().ok_or_else(|| no_kernels(&self.device.name))?;
         let source = sources::assembled(kernel)?;
         let options =
             vec![format!("--gpu-architecture={}", self.device.target.name()), "--std=c++17".to_owned()];
@@ -133,6 +143,11 @@ fn embedded(kernel: &str, device: &Device) -> Option<Ptx> {
         }
         _ => None,
     }
+}
+
+fn no_kernels(device: &str) -> Error {
+    let need = "the CUDA run-time compiler (libnvrtc) or a build of this program with embedded kernels for this chip";
+    Error::Unsupported { device: device.to_owned(), need: need.to_owned() }
 }
 
 /// Writes a file so that readers see all of it or nothing.

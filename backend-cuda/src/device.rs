@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaStream};
+use cudarc::driver::{CudaContext, CudaStream, sys};
 use dikast_core::{Error, Result};
 
 use crate::{fault, probe};
@@ -57,6 +57,9 @@ impl Device {
         // tracking inserts would break graph capture.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(failed)?;
+        // No kernel of this crate has a stack; the default reserves a kilobyte for every thread that the chip can hold.
+        // SAFETY: the context is current, as `CudaContext::new` leaves it.
+        unsafe { sys::cuCtxSetLimit(sys::CUlimit::CU_LIMIT_STACK_SIZE, 0) }.result().map_err(failed)?;
         let attribute = |a| context.attribute(a).map_err(failed);
         let (major, minor) = context.compute_capability().map_err(failed)?;
         let capability = (major * 10 + minor).unsigned_abs();

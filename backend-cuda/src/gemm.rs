@@ -5,7 +5,7 @@
 
 use crate::device::Target;
 use crate::launch::Grid;
-use crate::layout::{K_BLOCK, TILE_ROWS};
+use crate::layout::{K_BLOCK, SHALLOW_BLOCKS, Stored, TILE_ROWS};
 
 /// The kernel and grid of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +19,60 @@ pub(crate) struct Choice {
     pub(crate) stages: usize,
 }
 
-/// A product: rows of the weight as padded on the device, its k-blocks, and the most tokens.
+/// A product: rows of the weight as padded on the device, its k-blocks, the most tokens, and how results leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) weight_rows: usize,
     pub(crate) k_blocks: usize,
     pub(crate) tokens: usize,
+    pub(crate) exit: Exit,
+}
+
+/// How the largest tile's results leave: as in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// From the registers.
+    Direct,
+    /// Staged rows of float32.
+    Rows32,
+    /// Staged rows of binary16.
+    Rows16,
+    /// Staged rows of bfloat16, gated.
+    Gated16,
+}
+
+impl Exit {
+    /// Rows are copied by 16 bytes.
+    pub(crate) fn of(columns: usize, gated: bool, stored: Stored) -> Self {
+        if !(columns * stored.bytes()).is_multiple_of(16) {
+            return Self::Direct;
+        }
+        match (gated, stored) {
+            (false, Stored::F32) => Self::Rows32,
+            (false, Stored::F16) => Self::Rows16,
+            (true, Stored::BF16) => Self::Gated16,
+            _ => Self::Direct,
+        }
+    }
+
+    /// Shared memory of the staged rows: 128 tokens, each row with 16 bytes beside it.
+    fn staged(self) -> usize {
+        128 * match self {
+            Self::Direct => 0,
+            Self::Rows32 => 128 * 4 + 16,
+            Self::Rows16 => 128 * 2 + 16,
+            Self::Gated16 => 64 * 2 + 16,
+        }
+    }
+
+    fn entry(self) -> &'static str {
+        match self {
+            Self::Direct => "sm90_fp8_gemm_2_128",
+            Self::Rows32 => "sm90_fp8_gemm_2_128_f32",
+            Self::Rows16 => "sm90_fp8_gemm_2_128_f16",
+            Self::Gated16 => "sm90_fp8_gemm_2_128_gated",
+        }
+    }
 }
 
 /// What of the device matters.
@@ -38,7 +86,7 @@ pub(crate) struct Chip {
 /// Products so shallow that speed is no matter take the warp instructions on Hopper too: those are made of binary16 ones
 /// and sum exactly to float32, where the warpgroup's E4M3 sums keep about 13 bits.
 fn exact(k_blocks: usize) -> bool {
-    k_blocks <= 4
+    k_blocks <= SHALLOW_BLOCKS
 }
 
 /// The choice for a product.
@@ -111,7 +159,8 @@ impl Tile {
         let room = chip.shared.checked_sub(4096)? / resident;
         let stage = (rows + self.tokens) * K_BLOCK;
         // The largest tile stores its results through shared memory.
-        let staged = if self.groups == 2 && self.tokens == 128 { 2 * 64 * 68 * 4 } else { 0 };
+        let exit = if self.groups == 2 && self.tokens == 128 { shape.exit } else { Exit::Direct };
+        let staged = exit.staged();
         let stages = shape.k_blocks.min(room.checked_sub(1024 + 2560 + staged)? / stage).min(MOST_STAGES);
         if stages < 2.min(shape.k_blocks) {
             return None;
@@ -130,11 +179,14 @@ impl Tile {
         let waves = clusters.div_ceil((usable / size).max(1));
         let crossing = (rows * K_BLOCK / across + self.tokens * K_BLOCK / down) as f64 / 36.0;
         let k_block = multiplying.max(moving).max(210.0).max(if waves > 2 { crossing } else { 0.0 });
-        let tile = shape.k_blocks as f64 * k_block + 100.0 + 35.0 * self.tokens as f64;
-        let cost = waves as f64 * tile + if size > 1 { 600.0 } else { 0.0 };
+        let end = 35.0 * self.tokens as f64;
+        // What is staged leaves while the next tile is multiplied.
+        let between = if exit == Exit::Direct { end } else { 12.0 * self.tokens as f64 };
+        let tiles = waves as f64 * (shape.k_blocks as f64 * k_block + 100.0);
+        let cost = tiles + (waves - 1) as f64 * between + end + if size > 1 { 600.0 } else { 0.0 };
         let choice = Choice {
             kernel: "sm90_fp8_gemm",
-            entry: self.entry,
+            entry: if exit == Exit::Direct { self.entry } else { exit.entry() },
             grid,
             row_tiles,
             cluster_tokens: across,
@@ -169,7 +221,7 @@ mod tests {
     fn shallow_products_are_exact_whatever_the_batch() {
         for tokens in [1, 64, 300, 4096] {
             for k_blocks in [1, 3, 4, 5, 16] {
-                let choice = choose(H200, Shape { weight_rows: 640, k_blocks, tokens });
+                let choice = choose(H200, Shape { weight_rows: 640, k_blocks, tokens, exit: Exit::Rows32 });
                 assert_eq!(choice.kernel == "sm89_fp8_gemm", k_blocks <= 4);
             }
         }
@@ -179,7 +231,7 @@ mod tests {
     fn one_wave_at_64_tokens() {
         // qkv, o, wi, wo of mT5-XL.
         for (weight_rows, k_blocks) in [(6144, 16), (2048, 16), (10240, 16), (2048, 40)] {
-            let choice = choose(H200, Shape { weight_rows, k_blocks, tokens: 64 });
+            let choice = choose(H200, Shape { weight_rows, k_blocks, tokens: 64, exit: Exit::Rows32 });
             assert_eq!(choice.kernel, "sm90_fp8_gemm");
             assert!(choice.grid.blocks[0] >= 64, "{choice:?}");
             assert!(choice.stages >= k_blocks.min(7), "{choice:?}");
@@ -193,18 +245,26 @@ mod tests {
                 for k_blocks in [1, 2, 3, 6, 16, 40] {
                     for tokens in [1, 63, 64, 65, 96, 128, 192, 256, 257, 1000, 4096] {
                         let chip = Chip { target, ..H200 };
-                        let shape = Shape { weight_rows, k_blocks, tokens };
-                        let mut choices = vec![choose(chip, shape)];
-                        if target == Target::Hopper {
-                            choices.extend(candidates(chip, shape));
+                        let exits = [Exit::Direct, Exit::Rows32, Exit::Rows16, Exit::Gated16];
+                        let mut choices = Vec::new();
+                        for exit in exits {
+                            let shape = Shape { weight_rows, k_blocks, tokens, exit };
+                            choices.push(choose(chip, shape));
+                            if target == Target::Hopper {
+                                choices.extend(candidates(chip, shape));
+                            }
                         }
                         for choice in choices {
                             let grid = choice.grid;
-                            assert!(grid.shared + 4096 <= chip.shared, "{shape:?} {choice:?}");
+                            assert!(
+                                grid.shared + 4096 <= chip.shared,
+                                "{weight_rows} {k_blocks} {tokens} {choice:?}"
+                            );
                             assert!(grid.threads <= 384 && grid.blocks[0] > 0 && grid.blocks[1] > 0);
                             assert_eq!(grid.blocks[0] % grid.cluster, 0);
                             if choice.kernel == "sm90_fp8_gemm" {
-                                let tile = TILES.iter().find(|t| t.entry == choice.entry).expect("listed");
+                                let tile =
+                                    TILES.iter().find(|t| choice.entry.starts_with(t.entry)).expect("listed");
                                 assert_eq!(choice.row_tiles * tile.groups * TILE_ROWS, weight_rows);
                                 assert_eq!(grid.cluster % choice.cluster_tokens, 0);
                                 assert_eq!(choice.row_tiles % (grid.cluster / choice.cluster_tokens), 0);

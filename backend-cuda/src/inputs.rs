@@ -1,10 +1,13 @@
 //! What the host uploads for a batch: sizes, the graph's inputs, attention tiles, embedding rows. Checked here, because a
 //! kernel does not check an index.
 
+use std::ops::Range;
+
 use dikast_core::backend::Batch;
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
 use dikast_core::graph::{Dim, Graph, InputKind, Sizes, Step, Symbol, TensorId, WeightId};
 use dikast_core::{Error, Result};
+use rayon::prelude::*;
 
 use crate::args::AttentionTile;
 use crate::forms;
@@ -19,9 +22,10 @@ pub(crate) struct InputLayout {
     fields: Vec<Field>,
     lists: Vec<TileList>,
     table: Option<Table>,
-    /// Bytes before the embedding rows: always uploaded.
-    head: usize,
+    /// Bytes in all.
     pub(crate) bytes: usize,
+    /// Bytes before the embedding rows.
+    head: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +119,7 @@ impl InputLayout {
                 Some(Table { weight, offset, row_bytes, stored })
             }
         };
-        Ok(Self { fields, lists, table, head, bytes: at })
+        Ok(Self { fields, lists, table, bytes: at, head })
     }
 
     /// Offset of the number of rows that a symbol stands for.
@@ -149,14 +153,8 @@ impl InputLayout {
         self.table.map(|t| (t.offset, t.stored))
     }
 
-    /// Writes a batch; returns how many bytes of the block are to be uploaded.
-    pub(crate) fn write(
-        &self,
-        graph: &Graph,
-        weights: &Weights,
-        batch: &Batch,
-        block: &mut [u8],
-    ) -> Result<usize> {
+    /// Writes all of a batch but its embedding rows; what is to be uploaded.
+    pub(crate) fn write(&self, graph: &Graph, batch: &Batch, block: &mut [u8]) -> Result<Range<usize>> {
         let sizes = &batch.sizes;
         let counts = [sizes.tokens, sizes.sequences, sizes.labels, sizes.text_tokens];
         put(block, 0, &counts.map(|n| n as i32))?;
@@ -177,15 +175,31 @@ impl InputLayout {
             put(block, list.count, &[tiles.len() as i32])?;
             put(block, list.tiles, &tiles)?;
         }
-        let Some(table) = self.table else { return Ok(self.head) };
+        Ok(0..self.head)
+    }
+
+    /// Writes the embedding rows of the tokens from `first` on, as many as are worth an upload of their own; what is to be
+    /// uploaded and the next token, or `None` after the last.
+    pub(crate) fn write_rows(
+        &self,
+        graph: &Graph,
+        weights: &Weights,
+        batch: &Batch,
+        first: usize,
+        block: &mut [u8],
+    ) -> Result<Option<(Range<usize>, usize)>> {
+        let Some(table) = self.table else { return Ok(None) };
         let ids = batch.get(InputKind::TokenIds)?;
+        let count = if ids.len() > 8 * FEW_TOKENS { MANY_TOKENS } else { FEW_TOKENS };
+        let next = ids.len().min(first + count);
+        let Some(ids) = ids.get(first..next).filter(|ids| !ids.is_empty()) else { return Ok(None) };
         let parts = forms::parts(graph, weights, table.weight)?;
-        let end = table.offset + ids.len() * table.row_bytes;
+        let range = table.offset + first * table.row_bytes..table.offset + next * table.row_bytes;
         let rows = block
-            .get_mut(table.offset..end)
+            .get_mut(range.clone())
             .ok_or_else(|| Error::Internal("the embedding rows do not fit their buffer".to_owned()))?;
         gather(&parts, ids, rows, table.row_bytes)?;
-        Ok(end)
+        Ok(Some((range, next)))
     }
 }
 
@@ -215,12 +229,12 @@ impl TileList {
     }
 }
 
-/// Tokens that a thread copies rows for, at least.
-const TOKENS_A_THREAD: usize = 256;
-/// Most threads that copy: together they read memory as fast as the upload takes it.
-const MOST_THREADS: usize = 8;
+/// Tokens whose rows are copied by one thread and uploaded while the next are copied: to wake other threads takes longer.
+const FEW_TOKENS: usize = 64;
+/// The same where there are many: copied by all threads.
+const MANY_TOKENS: usize = 2048;
 
-/// Copies the table rows of `ids`, on several threads where there are many.
+/// Copies the table rows of `ids`.
 fn gather(parts: &[TensorView<'_>], ids: &[i32], rows: &mut [u8], row_bytes: usize) -> Result<()> {
     let copy = |ids: &[i32], rows: &mut [u8]| -> Result<()> {
         for (&id, row) in ids.iter().zip(rows.chunks_exact_mut(row_bytes)) {
@@ -228,22 +242,12 @@ fn gather(parts: &[TensorView<'_>], ids: &[i32], rows: &mut [u8], row_bytes: usi
         }
         Ok(())
     };
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = (ids.len() / TOKENS_A_THREAD).min(cores).clamp(1, MOST_THREADS);
-    if threads == 1 {
+    if ids.len() <= FEW_TOKENS {
         return copy(ids, rows);
     }
-    let share = ids.len().div_ceil(threads);
-    std::thread::scope(|scope| {
-        let running: Vec<_> = ids
-            .chunks(share)
-            .zip(rows.chunks_mut(share * row_bytes))
-            .map(|(ids, rows)| scope.spawn(move || copy(ids, rows)))
-            .collect();
-        running.into_iter().try_for_each(|thread| {
-            thread.join().map_err(|_| Error::Internal("a thread that copies rows panicked".to_owned()))?
-        })
-    })
+    ids.par_chunks(FEW_TOKENS)
+        .zip(rows.par_chunks_mut(FEW_TOKENS * row_bytes))
+        .try_for_each(|(ids, rows)| copy(ids, rows))
 }
 
 fn row_of<'a>(parts: &[TensorView<'a>], id: usize, row_bytes: usize) -> Result<&'a [u8]> {

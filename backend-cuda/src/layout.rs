@@ -1,4 +1,6 @@
-//! Where bytes of matrix operands lie on the device: the host's half of `kernels/tile.cuh`.
+//! Where activations and operands lie on the device, and in which format: the host's half of `kernels/tile.cuh`.
+
+use dikast_core::graph::{ArenaLayout, DType, Graph, Sizes, Step, TensorId};
 
 /// Bytes of a row in one k-block.
 pub(crate) const K_BLOCK: usize = 128;
@@ -10,6 +12,96 @@ const WEIGHT_ROWS_PADDED: usize = 128;
 pub(crate) const TOKEN_TILE: usize = 128;
 /// Bytes after the last k-block that a tile may read when the tile height does not divide the capacity.
 const CODES_SLACK: usize = TOKEN_TILE * K_BLOCK;
+
+/// Tensors lie at multiples of this.
+const ALIGN: u64 = 1024;
+/// Products up to this many k-blocks keep float32 everywhere: their speed is no matter, and small models are compared
+/// closely.
+pub(crate) const SHALLOW_BLOCKS: usize = 4;
+/// Width of heads whose attention reads 16-bit rows.
+pub(crate) const HALF_HEAD: usize = 64;
+
+/// How real numbers of an activation are stored; the numbers are the kernels'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Stored {
+    /// float32.
+    #[default]
+    F32 = 0,
+    /// binary16: where values are bounded by a projection's, and no more bits reach the result.
+    F16 = 1,
+    /// bfloat16: where they may be beyond binary16's range.
+    BF16 = 2,
+}
+
+impl Stored {
+    /// Bytes of an element.
+    pub(crate) fn bytes(self) -> usize {
+        if self == Self::F32 { 4 } else { 2 }
+    }
+}
+
+/// The format of every tensor, by index.
+///
+/// What an FP8 product writes for attention, what such an attention writes for a quantizer, and what a gated FP8 product
+/// writes for a quantizer, is rounded to 16 bits on its way: the FP8 codes around it keep four. Everything else, the
+/// residual stream above all, is float32.
+pub(crate) fn storage(graph: &Graph) -> Vec<Stored> {
+    let mut stored = vec![Stored::F32; graph.tensors().len()];
+    let deep = |codes: TensorId| {
+        let width = graph.tensor(codes).shape.get(1).map_or(0, |d| d.bind(&Sizes::default()));
+        k_blocks(width, 1) > SHALLOW_BLOCKS
+    };
+    let read_only_by = |id: TensorId, wanted: &dyn Fn(&Step) -> bool| {
+        let mut readers = graph.steps().iter().filter(|s| s.reads().contains(&id)).peekable();
+        id != graph.output() && readers.peek().is_some() && readers.all(wanted)
+    };
+    let by_quantizers = |id: TensorId| read_only_by(id, &|s| matches!(s, Step::Quantize { .. }));
+    // An attention takes all its operands in one format.
+    let mut product = vec![false; stored.len()];
+    for step in graph.steps() {
+        match *step {
+            Step::QuantLinear { codes, residual: None, out, .. } => product[out.index()] = deep(codes),
+            Step::QuantLinearGated { codes, out, .. } if deep(codes) && by_quantizers(out) => {
+                stored[out.index()] = Stored::BF16;
+            }
+            _ => {}
+        }
+    }
+    for step in graph.steps() {
+        let Step::Attention { q, k, v, head_dim: HALF_HEAD, out, .. } = *step else { continue };
+        let operands = [q, k, v];
+        let same = |s: &Step| s == step;
+        if operands
+            .iter()
+            .all(|c| product[c.tensor.index()] && c.start % 8 == 0 && read_only_by(c.tensor, &same))
+            && by_quantizers(out)
+        {
+            operands.iter().for_each(|c| stored[c.tensor.index()] = Stored::F16);
+            stored[out.index()] = Stored::F16;
+        }
+    }
+    stored
+}
+
+/// Where the activations lie for a bucket.
+pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
+    let stored = storage(graph);
+    let bytes = |id: TensorId| {
+        let tensor = graph.tensor(id);
+        let elements = graph.len(id, bucket);
+        match tensor.dtype {
+            // The uploaded block holds the inputs.
+            DType::I32 => 0,
+            DType::I8 => elements as u64,
+            DType::F32 => stored[id.index()].bytes() as u64 * elements as u64,
+            DType::F8E4M3 => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
+                codes_bytes(rows, elements.checked_div(rows).unwrap_or(0)) as u64
+            }
+        }
+    };
+    graph.arena(bytes, ALIGN, keep_all)
+}
 
 /// k-blocks of rows of `k` elements.
 pub(crate) fn k_blocks(k: usize, bytes_per_element: usize) -> usize {
@@ -56,7 +148,68 @@ pub(crate) fn code_offset(row: usize, k: usize, capacity: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dikast_core::graph::{
+        Activation, Columns, GraphBuilder, InputKind, Quantized, Residency, Weight, WeightId,
+    };
     use std::collections::HashSet;
+
+    /// An FP8 weight and its scales.
+    fn product(b: &mut GraphBuilder, name: &str, n: usize, k: usize) -> (WeightId, WeightId) {
+        let weight = b.add_weight(Weight {
+            name: name.to_owned(),
+            parts: vec![name.to_owned()],
+            shape: vec![n, k],
+            elements: dikast_core::graph::Elements::E4M3,
+            residency: Residency::Device,
+        });
+        (weight, b.weight(format!("{name}.weight_scale"), &[n, 1]))
+    }
+
+    /// Formats of q, k, v, of the attention's result and of the gated product in a block `depth` deep with heads `dim` wide;
+    /// with `tap`, one more step reads q, k, v and the gated product.
+    fn formats(depth: usize, dim: usize, tap: bool) -> [Stored; 3] {
+        let mut b = GraphBuilder::new("block");
+        let ids = b.input(InputKind::TokenIds);
+        let offsets = b.input(InputKind::SequenceOffsets);
+        let table = b.weight("table", &[8, depth]);
+        let x = b.embed("x", ids, table, None);
+        let q: Quantized = b.quantize("x.q", x);
+        let w = product(&mut b, "qkv.w", 3 * 2 * dim, depth);
+        let qkv = b.quant_linear("qkv", q, w.0, w.1, None);
+        let part = |i: usize| Columns { tensor: qkv, start: i * 2 * dim, width: 2 * dim };
+        let operands = (part(0), part(1), part(2));
+        let context = b.attention("context", operands, (offsets, offsets), None, (2, dim), 1.0, None);
+        let c = b.quantize("c", context);
+        let w = product(&mut b, "o.w", 64, 2 * dim);
+        let y = b.quant_linear("y", c, w.0, w.1, None);
+        let w = product(&mut b, "wi.w", 256, depth);
+        let gated = b.quant_linear_gated("gated", q, w.0, w.1, Activation::GeluTanh);
+        let g = b.quantize("g", gated);
+        let w = product(&mut b, "wo.w", 64, 128);
+        let z = b.quant_linear("z", g, w.0, w.1, Some(y));
+        let out = if tap {
+            let both = b.concat("both", qkv, None, gated);
+            b.concat("out", z, None, both)
+        } else {
+            z
+        };
+        let graph = b.finish(out).expect("a graph");
+        let stored = storage(&graph);
+        for name in ["x", "y", "z"] {
+            assert_eq!(stored[graph.find(name).expect("there").index()], Stored::F32, "{name}");
+        }
+        ["qkv", "context", "gated"].map(|name| stored[graph.find(name).expect("there").index()])
+    }
+
+    #[test]
+    fn deep_products_hand_on_sixteen_bits_to_those_that_read_them() {
+        assert_eq!(formats(1024, 64, false), [Stored::F16, Stored::F16, Stored::BF16]);
+        // Shallow products, and whoever else reads a tensor, keep float32.
+        assert_eq!(formats(512, 64, false), [Stored::F32; 3]);
+        assert_eq!(formats(1024, 64, true), [Stored::F32; 3]);
+        // Heads of another width.
+        assert_eq!(formats(1024, 32, false), [Stored::F32, Stored::F32, Stored::BF16]);
+    }
 
     #[test]
     fn codes_have_places_of_their_own() {

@@ -21,6 +21,7 @@ mod gemm;
 mod inputs;
 mod launch;
 mod layout;
+mod linear;
 mod memory;
 mod plan;
 mod probe;
@@ -31,5 +32,5 @@ mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
 pub use probe::{Driver, driver};
-pub use profile::{Ceilings, GemmTime, StepTime};
+pub use profile::{GemmTime, ProductKind};
 pub use resident::CudaResident;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use cudarc::driver::result;
+use cudarc::driver::{CudaStream, result};
 use dikast_core::{Error, Result};
 
 use crate::device::Device;
@@ -126,6 +126,11 @@ impl PinnedMemory {
         Ok(Self { address, bytes, device: Arc::clone(device) })
     }
 
+    /// Where kernels find it: the same address, as in every 64-bit process (unified addressing).
+    pub(crate) fn device_address(&self) -> u64 {
+        self.address as u64
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: allocated and initialised by `new`, `bytes` long; the device writes there only between a copy's
         // submission and the synchronization that precedes every read (callers hold `&mut` while they submit).
@@ -139,33 +144,29 @@ impl PinnedMemory {
 
     /// Submits a copy of `range` to `to + offset`.
     pub(crate) fn upload(
-        &mut self,
+        &self,
+        range: std::ops::Range<usize>,
+        to: &DeviceMemory,
+        offset: usize,
+    ) -> Result<()> {
+        self.upload_in(&self.device.stream, range, to, offset)
+    }
+
+    /// The same in a stream of the caller's, who orders it before what reads it.
+    pub(crate) fn upload_in(
+        &self,
+        stream: &CudaStream,
         range: std::ops::Range<usize>,
         to: &DeviceMemory,
         offset: usize,
     ) -> Result<()> {
         to.inside(offset, range.len())?;
         let device = Arc::clone(&self.device);
-        let source = &self.as_mut_slice()[range];
+        let source = &self.as_slice()[range];
         // SAFETY: the target range was checked; the source is page-locked and is not freed before the stream is
         // synchronized, which `Device::synchronize` and `drop` both do.
-        unsafe { result::memcpy_htod_async(to.address() + offset as u64, source, device.stream.cu_stream()) }
+        unsafe { result::memcpy_htod_async(to.address() + offset as u64, source, stream.cu_stream()) }
             .map_err(|e| device.fault("uploading", e))
-    }
-
-    /// Submits a copy of `bytes` at device `address` to the start of this memory.
-    pub(crate) fn download(&mut self, from: &DeviceMemory, offset: usize, bytes: usize) -> Result<()> {
-        from.inside(offset, bytes)?;
-        let device = Arc::clone(&self.device);
-        let target = self
-            .as_mut_slice()
-            .get_mut(..bytes)
-            .ok_or_else(|| Error::Internal("a download is larger than its buffer".to_owned()))?;
-        // SAFETY: the source range was checked; the target is page-locked and outlives the copy, as above.
-        unsafe {
-            result::memcpy_dtoh_async(target, from.address() + offset as u64, device.stream.cu_stream())
-        }
-        .map_err(|e| device.fault("downloading", e))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::graph::{
-    Activation, ArenaLayout, Columns, DType, Dim, Graph, LstmDirection, Pool, Sizes, Step, TensorId, WeightId,
+    Activation, ArenaLayout, Columns, Dim, Graph, LstmDirection, Pool, Sizes, Step, TensorId, WeightId,
 };
 use dikast_core::{Error, Result};
 
@@ -16,35 +16,14 @@ use crate::forms::{self, Form};
 use crate::gemm;
 use crate::inputs::InputLayout;
 use crate::launch::{Grid, Launch};
-use crate::layout;
+use crate::layout::{self, Stored};
+use crate::linear;
 use crate::resident::CudaResident;
 
 /// Threads of the kernels that take one row a block.
 const ROW_THREADS: usize = 256;
 /// Widest row of those kernels.
 const WIDEST_ROW: usize = 8192;
-/// Tensors lie at multiples of this.
-const ALIGN: u64 = 1024;
-
-/// Where the activations lie for a bucket.
-pub(crate) fn layout(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
-    let bytes = |id: TensorId| {
-        let tensor = graph.tensor(id);
-        let elements = graph.len(id, bucket);
-        match tensor.dtype {
-            // The uploaded block holds the inputs.
-            DType::I32 => 0,
-            DType::F32 => 4 * elements as u64,
-            DType::I8 => elements as u64,
-            DType::F8E4M3 => {
-                let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
-                layout::codes_bytes(rows, elements.checked_div(rows).unwrap_or(0)) as u64
-            }
-        }
-    };
-    graph.arena(bytes, ALIGN, keep_all)
-}
-
 /// The launches of a graph in a bucket, with the step each belongs to.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -62,9 +41,13 @@ pub(crate) struct Builder<'a> {
     pub(crate) inputs: &'a InputLayout,
     /// Address of the uploaded block.
     pub(crate) block: Address,
+    /// Address of the output, when it is not in the arena.
+    pub(crate) output: Option<Address>,
     /// Address of the activations.
     pub(crate) arena: Address,
     pub(crate) layout: ArenaLayout,
+    /// Format of every tensor.
+    pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
 }
@@ -130,7 +113,12 @@ impl Builder<'_> {
                     width: self.row_width(x)?,
                     capacity: self.codes_capacity(codes),
                 };
-                let entry = by_quads(self.cols(x), ["quantize_2", "quantize_5", "quantize_8"]);
+                let entries = match self.stored(x) {
+                    Stored::F32 => ["quantize_f32_2", "quantize_f32_5", "quantize_f32_8"],
+                    Stored::F16 => ["quantize_f16_2", "quantize_f16_5", "quantize_f16_8"],
+                    Stored::BF16 => ["quantize_bf16_2", "quantize_bf16_5", "quantize_bf16_8"],
+                };
+                let entry = by_quads(self.cols(x), entries);
                 self.by_row("quantize", entry, x, &arguments)?
             }
             Step::LayerNorm { x, weight, bias, eps, out } => {
@@ -347,30 +335,9 @@ impl Builder<'_> {
             activation: activation_number(activation),
             pad: 0,
         };
-        // As in the kernel: four parts of k where a block may have 192 KiB of shared memory, else two.
-        let groups = if self.hopper_or_newer() { 4 } else { 2 };
-        // Blocks with the usual tile; narrow tiles where they still fill the chip but once, wide ones where it overflows.
-        let usual = rows / layout::TILE_ROWS * self.capacity(x).div_ceil(32);
-        let (few, many) = (2 * usual <= self.device.processors, usual > self.device.processors);
-        // Planes, stages, weight rows and tokens of a tile, as in the kernel.
-        let (entry, planes, stages, tile, tokens) = match (tail == 0, few, many) {
-            (true, true, _) => ("linear_1_32_32", 1, 4, 32, 32),
-            (true, _, true) => ("linear_1_64_64", 1, 2, 64, 64),
-            (true, ..) => ("linear_1_64_32", 1, 3, 64, 32),
-            (false, true, _) => ("linear_2_32_32", 2, 3, 32, 32),
-            (false, ..) => ("linear_2_64_32", 2, 2, 64, 32),
-        };
-        let shared = groups * stages * (planes * tile * layout::K_BLOCK + tokens * 256);
-        let grid = Grid::new(rows / tile, self.capacity(x).div_ceil(tokens), groups * 128);
-        self.launch("linear", entry, grid.shared(shared), &arguments)
-    }
-
-    fn hopper_or_newer(&self) -> bool {
-        match self.device.target {
-            Target::Hopper => true,
-            // 12.x has less shared memory than 9.0, but its kernels come as PTX for 8.9, with two parts.
-            Target::Portable(_) => false,
-        }
+        let shape = linear::Shape { rows, planes: if tail == 0 { 1 } else { 2 }, tokens: self.capacity(x) };
+        let choice = linear::choose(self.device.target, self.device.processors, self.portable, shape);
+        self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
     }
 
     fn quant_linear(
@@ -385,7 +352,13 @@ impl Builder<'_> {
         let half = if gate.is_some() { columns } else { 0 };
         let weight_rows = layout::weight_rows(if gate.is_some() { 2 * columns } else { columns }, half);
         let k_blocks = layout::k_blocks(self.cols(codes), 1);
-        let shape = gemm::Shape { weight_rows, k_blocks, tokens: self.capacity(codes) };
+        let stored = self.stored(out);
+        let shape = gemm::Shape {
+            weight_rows,
+            k_blocks,
+            tokens: self.capacity(codes),
+            exit: gemm::Exit::of(columns, gate.is_some(), stored),
+        };
         if let Target::Portable(capability) = self.device.target
             && capability < 89
         {
@@ -415,6 +388,8 @@ impl Builder<'_> {
             row_tiles: choice.row_tiles as i32,
             cluster_tokens: choice.cluster_tokens as i32,
             stages: choice.stages as i32,
+            stored: stored as i32,
+            pad: 0,
         };
         self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
     }
@@ -433,7 +408,9 @@ impl Builder<'_> {
             Some(b) => (self.resident.address((b.table, forms::distances(&b)))?.0, b.max_distance),
             None => (0, 0),
         };
-        let columns = |c: Columns| -> Result<Address> { Ok(self.tensor(c.tensor)? + 4 * c.start as u64) };
+        let columns = |c: Columns| -> Result<Address> {
+            Ok(self.tensor(c.tensor)? + (self.stored(c.tensor).bytes() * c.start) as u64)
+        };
         let arguments = args::Attention {
             q: columns(q)?,
             k: columns(k)?,
@@ -449,8 +426,17 @@ impl Builder<'_> {
             head_dim: head_dim as i32,
             reach: reach as i32,
             scale,
-            pad: 0,
+            heads: heads as i32,
         };
+        if self.stored(q.tensor) == Stored::F16 {
+            // Steps of keys, values and queries as in the kernel, three tables of biases, and where the halves meet.
+            let steps = if self.device.target == Target::Hopper { 3 } else { 2 };
+            let shared = steps * 3 * 64 * 144 + 3 * 4 * (2 * reach + 1).next_multiple_of(4) + 4 * 36 * 32 * 4;
+            // Two blocks fit a multiprocessor.
+            let blocks = (heads * list.capacity).min(2 * self.device.processors);
+            let grid = Grid::new(blocks, 1, 256).shared(shared);
+            return self.launch("attention_half", "attention_half_64", grid, &arguments);
+        }
         let (width, entry) =
             [(16, "attention_16"), (32, "attention_32"), (64, "attention_64"), (128, "attention_128")]
                 .into_iter()
@@ -505,7 +491,16 @@ impl Builder<'_> {
         Ok(Launch::new(entry, self.kernels.function(kernel, entry, grid.shared)?, grid, arguments))
     }
 
+    fn stored(&self, id: TensorId) -> Stored {
+        self.stored.get(id.index()).copied().unwrap_or_default()
+    }
+
     fn tensor(&self, id: TensorId) -> Result<Address> {
+        if let Some(output) = self.output
+            && id == self.graph.output()
+        {
+            return Ok(output);
+        }
         if let Some(offset) = self.inputs.offset(id) {
             return Ok(self.block + offset as u64);
         }

@@ -18,12 +18,27 @@ pub struct Driver {
     pub devices: usize,
 }
 
+fn lacks(need: &str) -> Error {
+    Error::Unsupported { device: "cuda".to_owned(), need: need.to_owned() }
+}
+
+fn new_enough(version: i32) -> Result<()> {
+    if version >= OLDEST_DRIVER {
+        return Ok(());
+    }
+    let name = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    Err(lacks(&format!(
+        "an NVIDIA driver for CUDA {} or newer (found {})",
+        name(OLDEST_DRIVER),
+        name(version)
+    )))
+}
+
 /// Finds the driver and its devices.
 ///
 /// # Errors
 /// [`Error::Unsupported`] saying what is missing: the library, a device, a newer driver.
 pub fn driver() -> Result<Driver> {
-    let lacks = |need: &str| Error::Unsupported { device: "cuda".to_owned(), need: need.to_owned() };
     // SAFETY: only tries to open the library; its initialisers are NVIDIA's own.
     if !unsafe { sys::is_culib_present() } {
         return Err(lacks("an NVIDIA driver (its library libcuda was not found)"));
@@ -32,15 +47,10 @@ pub fn driver() -> Result<Driver> {
     let mut version = 0;
     // SAFETY: the library is present and `version` is a live i32.
     let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
-    if status != sys::CUresult::CUDA_SUCCESS || version < OLDEST_DRIVER {
-        return Err(lacks(&format!(
-            "an NVIDIA driver for CUDA {}.{} or newer (found {}.{})",
-            OLDEST_DRIVER / 1000,
-            OLDEST_DRIVER % 1000 / 10,
-            version / 1000,
-            version % 1000 / 10
-        )));
+    if status != sys::CUresult::CUDA_SUCCESS {
+        return Err(lacks(&format!("a working NVIDIA driver ({status:?})")));
     }
+    new_enough(version)?;
     let devices = result::device::get_count().map_err(|e| lacks(&format!("a CUDA device ({e})")))?;
     match usize::try_from(devices) {
         Ok(devices) if devices > 0 => Ok(Driver { version, devices }),
@@ -63,6 +73,13 @@ pub(crate) fn compiler() -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_old_driver_is_named_with_the_one_it_takes() {
+        assert!(super::new_enough(super::OLDEST_DRIVER).is_ok());
+        let message = super::new_enough(11_040).expect_err("too old").to_string();
+        assert!(message.contains("12.8") && message.contains("11.4"), "{message}");
+    }
+
     /// On a machine without a GPU this is the typed error; with one, a driver. Never a panic.
     #[test]
     fn probing_never_panics() {

@@ -4,22 +4,27 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaGraph};
-use dikast_core::backend::Batch;
+use dikast_core::backend::{Batch, Ceilings, StepTime};
 use dikast_core::{Error, Result};
 
 use crate::args;
 use crate::backend::{CudaBackend, CudaPlan};
-use crate::gemm::{self, Chip, Choice, Shape};
+use crate::gemm::{self, Chip, Choice, Exit, Shape};
 use crate::launch::Launch;
-use crate::layout;
+use crate::layout::{self, Stored};
+use crate::linear;
 use crate::memory::DeviceMemory;
 use crate::resident::CudaResident;
 
-/// What the device can do at most, measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ceilings {
-    /// Bytes read plus written a second by a large copy.
-    pub copy_bytes_per_second: f64,
+/// What a product writes, as the products of an mT5 block do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProductKind {
+    /// Binary16, for attention.
+    Plain,
+    /// float32, added to a residual.
+    Residual,
+    /// bfloat16, gated.
+    Gated,
 }
 
 /// One product's time.
@@ -37,17 +42,6 @@ pub struct GemmTime {
     pub shared: usize,
     /// Blocks along x and y.
     pub blocks: [usize; 2],
-}
-
-/// One launch's time, repeated alone with its operands in the cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepTime {
-    /// Step of the graph.
-    pub step: usize,
-    /// Kernel entry point.
-    pub kernel: &'static str,
-    /// Microseconds.
-    pub microseconds: f64,
 }
 
 /// Device bytes over which weights are spread so that they come from memory, not from the cache.
@@ -83,16 +77,64 @@ impl CudaBackend {
         graph.launch().map_err(|e| self.device.fault("replaying a graph", e))
     }
 
-    /// Measures the ceilings.
+    /// What a large copy, and large products of both kinds, reach.
+    pub(crate) fn measure_ceilings(&self) -> Result<Ceilings> {
+        const BYTES: usize = 1 << 30;
+        let copy = {
+            let (from, to) =
+                (DeviceMemory::new(&self.device, BYTES)?, DeviceMemory::new(&self.device, BYTES)?);
+            from.fill(0x5A)?;
+            self.median(10, || to.copy_from(&from))?
+        };
+        let (n, k, tokens) = (8192, 4096, 4096);
+        let flops = 2.0 * (n * k * tokens) as f64;
+        let quantized = self.time_products(n, k, tokens, ProductKind::Plain)?;
+        let quantized =
+            quantized.iter().filter(|t| t.chosen).map(|t| t.microseconds).fold(f64::INFINITY, f64::min);
+        let real = self.time_linear(n / 4, k, tokens)?;
+        Ok(Ceilings {
+            copy_bytes: 2.0 * BYTES as f64 / (copy * 1e-6),
+            product_flops: flops / 4.0 / (real * 1e-6),
+            quantized_product_flops: flops / (quantized * 1e-6),
+        })
+    }
+
+    /// Median microseconds of a float32 product with `n` × `k` bfloat16 weights, operands in the cache.
     ///
     /// # Errors
     /// As for any work on the device.
-    pub fn ceilings(&self) -> Result<Ceilings> {
-        const BYTES: usize = 1 << 30;
-        let (from, to) = (DeviceMemory::new(&self.device, BYTES)?, DeviceMemory::new(&self.device, BYTES)?);
-        from.fill(0x5A)?;
-        let time = self.median(10, || to.copy_from(&from))?;
-        Ok(Ceilings { copy_bytes_per_second: 2.0 * BYTES as f64 / (time * 1e-6) })
+    pub fn time_linear(&self, n: usize, k: usize, tokens: usize) -> Result<f64> {
+        const REPEATS: usize = 16;
+        let (weight_rows, k_blocks) = (layout::weight_rows(n, 0), layout::k_blocks(k, 2));
+        let memory = |bytes| DeviceMemory::new(&self.device, bytes);
+        let weight = memory(layout::weight_bytes(n, 0, k_blocks))?;
+        weight.write(0, &random_halves(weight.bytes() / 2))?;
+        let x = memory(4 * tokens * k)?;
+        x.write(0, &random_halves(2 * tokens * k))?;
+        let out = memory(4 * tokens * n)?;
+        let rows = memory(4)?;
+        rows.write(0, &[tokens as i32])?;
+        let arguments = args::Linear {
+            x: x.address(),
+            weight: weight.address(),
+            weight_tail: 0,
+            bias: 0,
+            residual: 0,
+            out: out.address(),
+            rows: rows.address(),
+            k: k as i32,
+            k_blocks: k_blocks as i32,
+            columns: n as i32,
+            gated: 0,
+            activation: 0,
+            pad: 0,
+        };
+        let shape = linear::Shape { rows: weight_rows, planes: 1, tokens };
+        let choice = linear::choose(self.device.target, self.device.processors, self.options.portable, shape);
+        let function = self.kernels.function(choice.kernel, choice.entry, choice.grid.shared)?;
+        let launch = Launch::new(choice.entry, function, choice.grid, &arguments);
+        let graph = self.capture(|| (0..REPEATS).try_for_each(|_| launch.submit(&self.device, false)))?;
+        Ok(self.median(5, || self.replay(&graph))? / REPEATS as f64)
     }
 
     /// Times the product of `tokens` × `k` codes and `n` × `k` codes with every kernel that can do it; weights come from
@@ -100,11 +142,23 @@ impl CudaBackend {
     ///
     /// # Errors
     /// As for any work on the device.
-    pub fn time_products(&self, n: usize, k: usize, tokens: usize, gated: bool) -> Result<Vec<GemmTime>> {
+    pub fn time_products(
+        &self,
+        n: usize,
+        k: usize,
+        tokens: usize,
+        kind: ProductKind,
+    ) -> Result<Vec<GemmTime>> {
+        let gated = kind == ProductKind::Gated;
+        let stored = match kind {
+            ProductKind::Plain => Stored::F16,
+            ProductKind::Residual => Stored::F32,
+            ProductKind::Gated => Stored::BF16,
+        };
         let columns = if gated { n / 2 } else { n };
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
-        let shape = Shape { weight_rows, k_blocks, tokens };
+        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, stored) };
         let chip = Chip {
             target: self.device.target,
             processors: self.device.processors,
@@ -135,7 +189,11 @@ impl CudaBackend {
         let (scales, row_scales) = (memory(4 * layout::token_capacity(tokens))?, memory(4 * weight_rows)?);
         scales.write(0, &vec![1e-3f32; layout::token_capacity(tokens)])?;
         row_scales.write(0, &vec![1e-3f32; weight_rows])?;
-        let out = memory(4 * columns * tokens)?;
+        let out = memory(stored.bytes() * columns * tokens)?;
+        let residual = if kind == ProductKind::Residual { Some(memory(4 * columns * tokens)?) } else { None };
+        if let Some(residual) = &residual {
+            residual.fill(0)?;
+        }
         let rows = memory(4)?;
         rows.write(0, &[tokens as i32])?;
 
@@ -149,7 +207,7 @@ impl CudaBackend {
                         scales: scales.address(),
                         weight: weights.address() + (copy * bytes) as u64,
                         weight_scales: row_scales.address(),
-                        residual: 0,
+                        residual: residual.as_ref().map_or(0, |r| r.address()),
                         out: out.address(),
                         rows: rows.address(),
                         capacity: layout::token_capacity(tokens) as i32,
@@ -160,6 +218,8 @@ impl CudaBackend {
                         row_tiles: choice.row_tiles as i32,
                         cluster_tokens: choice.cluster_tokens as i32,
                         stages: choice.stages as i32,
+                        stored: stored as i32,
+                        pad: 0,
                     };
                     Launch::new(choice.entry, function.clone(), choice.grid, &arguments)
                 })
@@ -181,28 +241,28 @@ impl CudaBackend {
         Ok(times)
     }
 
-    /// Times launches of a plan one by one: each repeated in a graph of its own, fully ordered, operands in the cache.
-    /// `first` to `last` are steps of the graph.
-    ///
-    /// # Errors
-    /// As for [`dikast_core::backend::Backend::run`].
-    pub fn time_steps(
+    /// Times the launches of a plan one by one: each repeated in a graph of its own, fully ordered, operands in the cache.
+    pub(crate) fn time_steps(
         &self,
         plan: &mut CudaPlan,
         resident: &CudaResident,
         batch: &Batch,
-        steps: std::ops::Range<usize>,
     ) -> Result<Vec<StepTime>> {
         const REPEATS: usize = 16;
         self.upload(plan, resident, batch)?;
         self.forward(plan)?;
         let mut times = Vec::new();
-        for (step, launch) in plan.program.launches.iter().filter(|(s, _)| steps.contains(s)) {
+        for (step, launch) in &plan.program.launches {
             let graph = self.capture(|| (0..REPEATS).try_for_each(|_| launch.submit(&self.device, false)))?;
             let time = self.median(5, || self.replay(&graph))?;
-            times.push(StepTime { step: *step, kernel: launch.name, microseconds: time / REPEATS as f64 });
+            times.push(StepTime { step: *step, nanos: (time * 1e3 / REPEATS as f64) as u64 });
         }
         Ok(times)
+    }
+
+    /// The kernel entry point of each step that has one, in execution order.
+    pub fn kernels(&self, plan: &CudaPlan) -> Vec<(usize, &'static str)> {
+        plan.program.launches.iter().map(|(step, launch)| (*step, launch.name)).collect()
     }
 
     /// Median microseconds of the forward alone on the device, inputs uploaded before.
@@ -246,6 +306,55 @@ impl CudaBackend {
         Ok((times[times.len() / 2], times[times.len() * 99 / 100]))
     }
 
+    /// Seconds a batch when batches follow one another in two plans of one bucket: one is gathered and uploaded while the
+    /// other is computed. The logits of all are compared with `expected`.
+    ///
+    /// # Errors
+    /// As for [`dikast_core::backend::Backend::run`]; [`Error::Internal`] when other logits come out.
+    pub fn time_in_turns(
+        &self,
+        plans: &mut [CudaPlan; 2],
+        resident: &CudaResident,
+        batch: &Batch,
+        expected: &[f32],
+        batches: usize,
+    ) -> Result<f64> {
+        let fault = |e| self.device.fault("running batches in turns", e);
+        let copies = self.device.context.new_stream().map_err(fault)?;
+        let mut ended: [Option<CudaEvent>; 2] = [None, None];
+        let collect = |plan: &CudaPlan, ended: &mut Option<CudaEvent>| -> Result<()> {
+            let Some(event) = ended.take() else { return Ok(()) };
+            event.synchronize().map_err(fault)?;
+            if Self::logits(plan, batch) != expected {
+                return Err(Error::Internal("a batch in turn has other logits than alone".to_owned()));
+            }
+            Ok(())
+        };
+        let mut start = std::time::Instant::now();
+        for i in 0..batches + 4 {
+            if i == 4 {
+                start = std::time::Instant::now();
+            }
+            let turn = i % 2;
+            collect(&plans[turn], &mut ended[turn])?;
+            self.upload_in(&copies, &mut plans[turn], resident, batch)?;
+            let uploaded = copies.record_event(None).map_err(fault)?;
+            self.device.stream.wait(&uploaded).map_err(fault)?;
+            self.forward(&plans[turn])?;
+            ended[turn] = Some(self.device.stream.record_event(None).map_err(fault)?);
+        }
+        for turn in [batches % 2, 1 - batches % 2] {
+            collect(&plans[turn], &mut ended[turn])?;
+        }
+        Ok(start.elapsed().as_secs_f64() / batches as f64)
+    }
+
+    /// Bytes on the device that a model and its plans hold.
+    pub fn own_bytes(&self, resident: &CudaResident, plans: &[CudaPlan]) -> u64 {
+        let plans: usize = plans.iter().map(|p| p.own_bytes(resident)).sum();
+        (resident.weights.bytes() + resident.arena.bytes() + plans) as u64
+    }
+
     /// Kernels of a plan's forward.
     pub fn launches(&self, plan: &CudaPlan) -> usize {
         plan.program.launches.len()
@@ -265,4 +374,12 @@ fn random_codes(count: usize) -> Vec<u8> {
     }
     codes.truncate(count);
     codes
+}
+
+/// Random bfloat16 numbers of moderate size; two of them make a float32 of moderate size too.
+fn random_halves(count: usize) -> Vec<u16> {
+    random_codes(2 * count)
+        .chunks_exact(2)
+        .map(|b| (u16::from_le_bytes([b[0], b[1]]) & 0x80FF) | 0x3F00)
+        .collect()
 }

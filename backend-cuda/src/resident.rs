@@ -17,6 +17,9 @@ use crate::memory::{DeviceMemory, PinnedMemory};
 /// Bytes of one staging buffer.
 const STAGING: usize = 16 << 20;
 
+/// Bytes uploaded between two releases of the files' pages.
+const RELEASE_EVERY: usize = 128 << 20;
+
 /// Weights on the device, and the block that the activations of captured forwards share.
 #[derive(Debug)]
 pub struct CudaResident {
@@ -38,18 +41,13 @@ impl CudaResident {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         let placement = forms::place(graph, weights)?;
-        let needed = (placement.bytes + arena + 2 * STAGING) as u64;
-        let (free, _) =
-            device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
-        if needed > free as u64 {
-            return Err(Error::OutOfMemory { device: device.name.clone(), needed, available: free as u64 });
-        }
+        Self::check(device, placement.bytes, arena)?;
         let block = DeviceMemory::new(device, placement.bytes)?;
         // Padding of tiles and vectors is zero.
         block.fill(0)?;
         let mut upload = Upload::new(device, kernels, &block)?;
         let total = placement.places.values().map(|p| p.bytes as u64).sum();
-        let mut done = 0;
+        let (mut done, mut since_release) = (0, RELEASE_EVERY);
         for (&key, place) in &placement.places {
             match key.1 {
                 Form::Codes { half } | Form::Real { half } => {
@@ -58,12 +56,26 @@ impl CudaResident {
                 _ => block.write(place.offset, &forms::small(graph, weights, key)?)?,
             }
             done += place.bytes as u64;
+            since_release += place.bytes;
+            if since_release > RELEASE_EVERY {
+                // What is uploaded need not stay in this process's memory.
+                weights.release_all();
+                since_release = 0;
+            }
             progress(done, total);
         }
         drop(upload);
         device.synchronize("uploading the weights")?;
+        weights.release_all();
         let arena = DeviceMemory::new(device, arena)?;
         Ok(Self { weights: Arc::new(block), arena: Arc::new(arena), placement, checkpoint: weights.clone() })
+    }
+
+    /// Refuses what does not fit the free memory, before anything is uploaded.
+    pub(crate) fn check(device: &Device, weights: usize, arena: usize) -> Result<()> {
+        let (free, _) =
+            device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
+        fits(&device.name, (weights + arena + 2 * STAGING) as u64, free as u64)
     }
 
     /// Address of a weight, and of its tail plane (0 without one).
@@ -195,7 +207,27 @@ impl<'a> Upload<'a> {
     }
 }
 
+/// [`Error::OutOfMemory`] with both numbers unless `needed` bytes are `available`.
+fn fits(device: &str, needed: u64, available: u64) -> Result<()> {
+    if needed <= available {
+        return Ok(());
+    }
+    Err(Error::OutOfMemory { device: device.to_owned(), needed, available })
+}
+
 /// Bytes that the activations of a graph need in a bucket.
 pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes) -> usize {
-    crate::plan::layout(graph, bucket, false).bytes as usize
+    layout::arena(graph, bucket, false).bytes as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_is_refused_with_its_numbers() {
+        assert!(fits("GPU", 5, 5).is_ok());
+        let message = fits("GPU", 1_400_000_000, 900_000_000).expect_err("too large").to_string();
+        assert!(message.contains("1400000000") && message.contains("900000000") && message.contains("GPU"));
+    }
 }

@@ -24,6 +24,8 @@ macro_rules! sources {
 
 sources![
     "attention.cu",
+    "attention.cuh",
+    "attention_half.cu",
     "base.cuh",
     "bi_lstm.cu",
     "convert.cuh",
@@ -43,6 +45,7 @@ sources![
     "select_rows.cu",
     "sm89_fp8_gemm.cu",
     "sm90_fp8_gemm.cu",
+    "sm90_linear.cu",
     "tile.cuh",
     "tile_rows.cu",
     "wgmma.cuh",

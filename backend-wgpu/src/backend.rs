@@ -1,5 +1,7 @@
 //! [`WgpuBackend`]: the trait, and the profile.
 
+use std::sync::Arc;
+
 #[cfg(not(target_arch = "wasm32"))]
 use dikast_core::backend::Ceilings;
 use dikast_core::backend::{Backend, Batch, Capabilities, MemoryBudget, StepTime, Taps};
@@ -18,11 +20,22 @@ use crate::plan::{WgpuPlan, activation_bytes, real_bytes, unpack};
 use crate::recipe::Grid;
 use crate::resident::WgpuResident;
 
+/// One ordinary request. Its pipelines are built when a model is loaded; those of much larger batches when one comes.
+const USUAL: Sizes = Sizes {
+    tokens: 128,
+    sequences: 1,
+    labels: 8,
+    text_tokens: 128,
+    questions: 2,
+    option_tokens: 64,
+    ..Sizes::NONE
+};
+
 /// A GPU reached through WebGPU: Vulkan, Metal or DirectX 12 natively, the browser's own in a page.
 #[derive(Debug)]
 pub struct WgpuBackend {
     pub(crate) device: Device,
-    pipelines: Pipelines,
+    pipelines: Arc<Pipelines>,
     capabilities: Capabilities,
 }
 
@@ -32,18 +45,18 @@ impl WgpuBackend {
     /// # Errors
     /// [`Error::Unsupported`] when there is no such adapter or it refuses the device.
     pub async fn open(options: &DeviceOptions) -> Result<Self> {
-        Ok(Self::on(Device::open(options).await?))
+        Ok(Self::on(Device::open(options).await?, Arc::default()))
     }
 
-    /// Another backend on the same device, for weights of its own. Precision, matrices, memory, timeout and loop are as
+    /// Another backend on the same device with the same pipelines, for weights of its own. Precision, matrices, memory, timeout and loop are as
     /// `options` say, as far as the device was opened for them; adapter and limits stay as they are.
     pub fn again(&self, options: &DeviceOptions) -> Self {
-        Self::on(self.device.again(options))
+        Self::on(self.device.again(options), Arc::clone(&self.pipelines))
     }
 
-    fn on(device: Device) -> Self {
+    fn on(device: Device, pipelines: Arc<Pipelines>) -> Self {
         let capabilities = capabilities(&device);
-        Self { device, pipelines: Pipelines::default(), capabilities }
+        Self { device, pipelines, capabilities }
     }
 
     /// Whether `ProductChoice::Auto` takes the loop for few rows here. Where it does not, that loop need not give the same
@@ -272,7 +285,10 @@ impl Backend for WgpuBackend {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<WgpuResident> {
-        WgpuResident::upload(&self.device, graph, weights, progress)
+        let resident = WgpuResident::upload(&self.device, graph, weights, progress)?;
+        // Only for the pipelines. Whatever fails here fails again, and is reported, when a plan is wanted.
+        drop(self.plan(graph, &resident, &self.bucket(&USUAL)));
+        Ok(resident)
     }
 
     fn plan(&self, graph: &Graph, resident: &WgpuResident, bucket: &Sizes) -> Result<WgpuPlan> {

@@ -3,13 +3,14 @@
 //!
 //! * **Load**: weights go to a few buffers in their stored 8- or 16-bit form; tables marked
 //!   [`HostRows`](dikast_core::graph::Residency::HostRows) stay on the host. What is needed is known, and checked
-//!   against limits, before a byte is uploaded.
+//!   against limits, before a byte is uploaded. The pipelines of ordinary requests are built here.
 //! * **Plan**: for a bucket of sizes, every dispatch with its pipeline, parameters and bindings. Activations lie in a
-//!   few buffers that all plans share. Pipelines are shared too.
+//!   few buffers that all plans share. Pipelines are shared too, by all backends on a device.
 //! * **Run**: one upload of the inputs, one encoder, one submission, one readback. Only real rows are computed.
 //!
 //! Sums are f32 and so is the residual stream. Where the device has `shader-f16`, products multiply f16 operands where
-//! these are exact or known to fit (see `range.rs`); the f32 path is always there and can be forced.
+//! these are exact or known to fit (see `range.rs`); the f32 path is always there and can be forced. E4M3 codes are exact on
+//! either path; tiles of them lie in workgroup memory as binary16, which needs no feature.
 //!
 //! **Batch invariance**: a row's sums run in an order that depends on widths and the device alone. The portable loops of
 //! a product add up four chains of k, one fused multiply-add a term. Cooperative matrices, where a native device has them,

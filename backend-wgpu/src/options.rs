@@ -40,7 +40,8 @@ pub enum ProductChoice {
     Auto,
     /// The loop for few rows.
     Skinny,
-    /// A register tile: `threads_m × threads_n` invocations, each of `rows × 8` results, `depth` columns of K at once.
+    /// A register tile: four times `threads_m × threads_n` invocations, each of `rows × 8` results over a quarter of K, `depth`
+    /// columns of it at once. Numbers are rounded down to powers of two, and to what the device has room for.
     Tile {
         /// Invocations along the rows.
         threads_m: u32,
@@ -48,8 +49,10 @@ pub enum ProductChoice {
         threads_n: u32,
         /// Rows of an invocation: 4 or 8.
         rows: u32,
-        /// K per step, a multiple of 4.
+        /// K per step, a multiple of 4 and at most four times either number of invocations.
         depth: u32,
+        /// Tiles in workgroup memory: with 2 one is filled while the other is multiplied.
+        buffers: u32,
     },
     /// Cooperative matrices, where the device has them: tiles of `32 m × 32 n` results, both 1, 2 or 4. Products that
     /// cannot have them run as with `Auto`.

@@ -47,6 +47,8 @@ pub(crate) enum Shader {
     HopfieldMix,
     Dot,
     Scale,
+    /// Of no step: it measures the device.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "browsers have no clock for it"))]
     Copy,
     Clef(ClefShader),
 }

@@ -2,7 +2,8 @@
 //!
 //! The choice between the tile and the skinny loop, and all sizes, may depend on the number of rows of the bucket, because
 //! they change no bit of the result. On a GPU the tile serves few rows too: its invocations read weights side by side, and
-//! no driver has to compile an epilogue to the same bits twice. Cooperative matrices do, so whether a product has them depends on its weight alone.
+//! no driver has to compile an epilogue to the same bits twice. Cooperative matrices do change bits, so whether a product
+//! has them depends on its weight alone.
 
 use dikast_core::graph::Dim;
 
@@ -79,16 +80,6 @@ struct Tile {
     buffers: u32,
 }
 
-fn tuned(class: &str) -> Option<Vec<u32>> {
-    let all = std::env::var("DIKAST_TILES").ok()?;
-    let one = all.split(';').find_map(|e| e.strip_prefix(&format!("{class}=")))?;
-    Some(one.split(',').map(|n| n.parse().unwrap()).collect())
-}
-
-fn buffers() -> u32 {
-    std::env::var("DIKAST_BUFFERS").map_or(1, |b| b.parse().unwrap())
-}
-
 impl TileLimits {
     pub(crate) fn choose(&self, shape: Shape) -> Chosen {
         if self.is_cooperative(shape) {
@@ -96,7 +87,7 @@ impl TileLimits {
         }
         match self.choice {
             ProductChoice::Skinny => skinny(shape),
-            ProductChoice::Tile { threads_m, threads_n, rows, depth } => {
+            ProductChoice::Tile { threads_m, threads_n, rows, depth, buffers } => {
                 let power = |n: u32| 1 << n.clamp(1, 32).ilog2();
                 let tile = Tile {
                     threads_m: power(threads_m),
@@ -104,7 +95,7 @@ impl TileLimits {
                     rows: if rows > 4 { 8 } else { 4 },
                     depth4: power(depth / 4),
                     staged: shape.x,
-                    buffers: buffers(),
+                    buffers: buffers.clamp(1, 2),
                 };
                 self.tile(shape, tile)
             }
@@ -118,44 +109,25 @@ impl TileLimits {
         }
     }
 
-    /// The tile for a product's shape. All of them give the same bits.
+    /// The tile for a product's shape: the fastest of many on a large GPU. All of them give the same bits.
     fn usual(&self, shape: Shape) -> Tile {
-        let tile = |threads_m, threads_n, rows, depth, staged, buffers| Tile {
-            threads_m,
-            threads_n,
-            rows,
-            depth4: depth / 4,
-            staged,
-            buffers,
-        };
-        if self.software {
-            let rows = if shape.capacity <= 32 { 4 } else { 8 };
-            return tile(8, 8, rows, 16, Element::F32, 1);
-        }
-        if shape.one_loop {
-            return tile(8, 8, 4, 16, Element::F16, 1);
-        }
+        use Element::{F16, F32};
+
         let columns = shape.columns * shape.halves;
-        let class = match shape.capacity {
-            0..=16 => "few",
-            17..=384 if columns <= 4096 => "narrow",
-            17..=384 if columns <= 8192 => "middle",
-            17..=384 => "wide",
-            _ => "large",
+        let few_rows = shape.capacity <= 384;
+        // Many invocations hide latency, which is what few rows wait for; many results of each save memory traffic.
+        let (threads_m, threads_n, rows, depth, staged, buffers) = match shape.codes {
+            _ if self.software => (8, 8, if shape.capacity <= 32 { 4 } else { 8 }, 16, F32, 1),
+            _ if shape.one_loop => (8, 8, 4, 16, F16, 1),
+            Some(_) if few_rows && columns <= 4096 => (8, 4, 4, 16, F32, 1),
+            Some(_) if few_rows && columns <= 8192 => (4, 8, 8, 16, F16, 1),
+            Some(_) if few_rows => (8, 4, 8, 16, F16, 1),
+            Some(_) => (8, 8, 8, 16, F16, 1),
+            None if shape.capacity <= 16 => (4, 4, 4, 16, F16, 2),
+            None if few_rows => (8, 4, 4, 16, F16, 1),
+            None => (8, 8, 8, 32, F16, 1),
         };
-        let class = if shape.codes.is_some() { class.to_owned() } else { format!("real-{class}") };
-        if let Some(found) = tuned(&class) {
-            return tile(
-                found[0],
-                found[1],
-                found[2],
-                found[3],
-                if found[4] == 16 { Element::F16 } else { Element::F32 },
-                found[5],
-            );
-        }
-        let rows = if shape.capacity <= 384 { 4 } else { 8 };
-        tile(8, 8, rows, 16, Element::F16, 1)
+        Tile { threads_m, threads_n, rows, depth4: depth / 4, staged, buffers }
     }
 
     /// Depends on the weight and the device alone, not on the rows: the bits of this loop are its own.
@@ -201,7 +173,7 @@ impl TileLimits {
         // Two turns of all invocations fill a tile.
         tile.depth4 = tile.depth4.min(tile.threads_m).min(tile.threads_n);
         let (x, w) = if shape.codes.is_some() { (tile.staged, tile.staged) } else { (shape.x, shape.w) };
-        while tile.bytes(x, w) > self.workgroup_memory && tile.buffers > 1 {
+        if tile.bytes(x, w) > self.workgroup_memory {
             tile.buffers = 1;
         }
         while tile.bytes(x, w) > self.workgroup_memory && tile.depth4 > 1 {

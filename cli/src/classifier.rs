@@ -4,12 +4,14 @@ use dikast_core::answers::Classification;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
-use dikast_core::engine::{Engine, EngineOptions};
+use dikast_core::engine::{Engine, EngineOptions, Model};
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::ClassifyRequest;
 use dikast_core::{Error, Result};
 use dikast_cuda::{CudaBackend, CudaOptions};
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
+
+use crate::terminal::warn;
 
 /// Something that answers classification requests.
 pub(crate) trait Classifier {
@@ -39,14 +41,14 @@ pub(crate) enum BackendChoice {
 const WORTH_A_DEVICE: u64 = 256 << 20;
 
 /// Work with a model on a backend that is chosen when the program runs.
-pub(crate) trait OnBackend {
+pub(crate) trait OnBackend<M: Model = GliClass> {
     /// What comes out.
     type Output;
 
     /// Does the work. `open` opens the device; called again, it opens it anew.
     fn run<B: Backend + 'static>(
         self,
-        model: GliClass,
+        model: M,
         open: fn() -> Result<B>,
     ) -> crate::exit::Result<Self::Output>;
 }
@@ -58,23 +60,66 @@ pub(crate) fn on_backend<W: OnBackend>(
     work: W,
 ) -> crate::exit::Result<W::Output> {
     let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
-    let small = model.weights().total_bytes() < WORTH_A_DEVICE;
+    let bytes = model.weights().total_bytes();
+    choose(model, bytes, choice, work)
+}
+
+/// Does work with a model whose weights have `bytes` bytes on the chosen backend.
+pub(crate) fn choose<M: Model, W: OnBackend<M>>(
+    model: M,
+    bytes: u64,
+    choice: BackendChoice,
+    work: W,
+) -> crate::exit::Result<W::Output> {
+    let small = bytes < WORTH_A_DEVICE;
     match choice {
         BackendChoice::Cpu => work.run(model, open_cpu),
         BackendChoice::Auto if small => work.run(model, open_cpu),
-        BackendChoice::Auto if dikast_cuda::driver().is_ok() => work.run(model, open_cuda),
-        BackendChoice::Auto if has_device() => work.run(model, open_device),
-        BackendChoice::Auto => work.run(model, open_cpu),
+        BackendChoice::Auto => match cuda_for(&model) {
+            // Kept open, so that the same device opens at once.
+            Ok(_device) => work.run(model, open_cuda),
+            Err(reason) if has_device() => {
+                warn(&instead_of_cuda("wgpu", &reason));
+                work.run(model, open_device)
+            }
+            Err(reason) => {
+                warn(&instead_of_cuda("cpu", &reason));
+                work.run(model, open_cpu)
+            }
+        },
         BackendChoice::Wgpu => work.run(model, open_device),
         BackendChoice::Cuda => work.run(model, open_cuda),
     }
 }
 
-fn open_cuda() -> Result<CudaBackend> {
+/// A CUDA device on which the model would load.
+fn cuda_for(model: &impl Model) -> Result<CudaBackend> {
+    let device = open_cuda()?;
+    device.check(model.graph(), model.weights())?;
+    Ok(device)
+}
+
+/// What `auto` took, and why not CUDA.
+fn instead_of_cuda(taken: &str, reason: &Error) -> String {
+    format!("using the {taken} backend: {reason}")
+}
+
+/// The backend for a model with that many bytes of weights; never [`BackendChoice::Auto`].
+pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoice {
+    match choice {
+        BackendChoice::Auto if weight_bytes < WORTH_A_DEVICE => BackendChoice::Cpu,
+        BackendChoice::Auto if dikast_cuda::driver().is_ok() => BackendChoice::Cuda,
+        BackendChoice::Auto if has_device() => BackendChoice::Wgpu,
+        BackendChoice::Auto => BackendChoice::Cpu,
+        chosen => chosen,
+    }
+}
+
+pub(crate) fn open_cuda() -> Result<CudaBackend> {
     CudaBackend::open(CudaOptions::default())
 }
 
-fn open_cpu() -> Result<CpuBackend> {
+pub(crate) fn open_cpu() -> Result<CpuBackend> {
     Ok(CpuBackend::new())
 }
 
@@ -83,7 +128,7 @@ fn has_device() -> bool {
     pollster::block_on(dikast_wgpu::adapters()).iter().any(|a| !a.is_software())
 }
 
-fn open_device() -> Result<WgpuBackend> {
+pub(crate) fn open_device() -> Result<WgpuBackend> {
     pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env()))
 }
 
@@ -198,5 +243,50 @@ pub(crate) mod fake {
             threshold: request.threshold,
             receipt: Receipt { model: "fake".into(), backend: "cpu".into(), tokens: 7, ..Receipt::default() },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dikast_core::request::LabelSet;
+
+    use super::*;
+
+    /// On a machine without a device this says so and passes, unless `DIKAST_TEST_GPU=required`.
+    #[test]
+    fn a_lost_device_is_opened_anew_within_the_same_request() {
+        let device = match open_device() {
+            Ok(device) => device,
+            Err(error) if std::env::var("DIKAST_TEST_GPU").is_ok_and(|v| v == "required") => {
+                panic!("{error}")
+            }
+            Err(error) => {
+                eprintln!("NOT RUN, no device to test on: {error}");
+                return;
+            }
+        };
+        let model = GliClass::load(&dikast_models::gliclass_mini()).unwrap();
+        let engine = Engine::with_model(device, model, EngineOptions::default(), &mut |_, _| {}).unwrap();
+        let mut classifier = EngineClassifier { engine, open: open_device };
+        let labels = LabelSet::flat(["travel", "food"].map(str::to_owned).to_vec());
+        let request = ClassifyRequest::new("I would like to change my flight", labels);
+        let mut scores = |lose: bool| -> Vec<f32> {
+            if lose {
+                classifier.engine.backend().destroy();
+            }
+            let answers = classifier.classify(std::slice::from_ref(&request));
+            answers[0].as_ref().unwrap().scores.iter().map(|s| s.score).collect()
+        };
+        let before = scores(false);
+        assert_eq!(scores(true), before);
+        assert_eq!(scores(true), before);
+    }
+
+    #[test]
+    fn the_fallback_is_explained_in_one_line() {
+        let reason = Error::OutOfMemory { device: "GPU 0".into(), needed: 9, available: 8 };
+        let line = instead_of_cuda("cpu", &reason);
+        assert!(line.contains("cpu") && line.contains("GPU 0: 9 bytes needed, 8 available"), "{line}");
+        assert_eq!(line.lines().count(), 1);
     }
 }

@@ -17,7 +17,8 @@ pub(crate) const CODES: &str = "Exit codes:
   2  wrong usage, invalid request, unreadable input
   3  the model cannot be read or is not supported
   4  the backend or device is not available, or it failed
-  5  batch finished, but some rows have an error record";
+  5  batch finished, but some rows have an error record
+  6  parity: something is out of its contract";
 
 /// Result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -46,6 +47,13 @@ pub(crate) enum Failure {
         failed: u64,
         /// Rows in the output.
         rows: u64,
+    },
+    /// Parity: these reports are out of contract.
+    OutOfContract {
+        /// Reports that failed.
+        failed: usize,
+        /// Reports made.
+        all: usize,
     },
 }
 
@@ -85,6 +93,7 @@ impl Failure {
             },
             Self::Io { .. } | Self::Stdout(_) => 1,
             Self::RowsFailed { .. } => 5,
+            Self::OutOfContract { .. } => 6,
         }
     }
 }
@@ -100,6 +109,7 @@ impl fmt::Display for Failure {
             Self::Engine(error) => f.write_str(&advice::message(error)),
             Self::Io { doing, source } => write!(f, "{doing}: {source}"),
             Self::Stdout(source) => write!(f, "writing to standard output: {source}"),
+            Self::OutOfContract { failed, all } => write!(f, "{failed} of {all} reports are out of contract"),
             Self::RowsFailed { failed, rows } => {
                 let of = terminal::counted(*rows, "row");
                 let has = if *failed == 1 { "it has" } else { "each has" };

@@ -108,15 +108,28 @@ fn softmax(x: &[f32]) -> Vec<f32> {
     e.iter().map(|v| v / sum).collect()
 }
 
-/// Largest difference of the hidden states of the given requests, layer by layer, from a `hidden.safetensors`.
-///
-/// State 0 is the embedding, state `i` the input of block `i`, the last one the encoder's output.
+/// Largest difference of the hidden states of the given requests, layer by layer, from a `hidden.safetensors`, and the number
+/// of states.
 pub fn compare_hidden<B: Backend>(
     engine: &mut Engine<B>,
     cases: &[Case],
     states: &Path,
     prefix: &str,
 ) -> (f32, usize) {
+    let (differences, compared) = hidden_differences(engine, cases, states, prefix);
+    (differences.into_iter().fold(0.0, f32::max), compared)
+}
+
+/// Differences of all values of the hidden states of the given requests, layer by layer, from a `hidden.safetensors`, and
+/// the number of states.
+///
+/// State 0 is the embedding, state `i` the input of block `i`, the last one the encoder's output.
+pub fn hidden_differences<B: Backend>(
+    engine: &mut Engine<B>,
+    cases: &[Case],
+    states: &Path,
+    prefix: &str,
+) -> (Vec<f32>, usize) {
     let bytes = std::fs::read(states).unwrap_or_else(|e| panic!("{}: {e}", states.display()));
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
     let layers = engine.model().config().encoder.num_layers;
@@ -125,7 +138,7 @@ pub fn compare_hidden<B: Backend>(
         .chain(std::iter::once("encoder".to_owned()))
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (mut worst, mut compared) = (0.0f32, 0);
+    let (mut differences, mut compared) = (Vec::new(), 0);
     for case in cases {
         if file.tensor(&format!("{prefix}{}.hidden.0", case.id)).is_err() {
             continue;
@@ -147,13 +160,13 @@ pub fn compare_hidden<B: Backend>(
                 let (text, place) = (token / own[0].ids.len(), token % own[0].ids.len());
                 // States of padding mean nothing.
                 if (place as u32) < own[text].attended {
-                    worst = worst.max((g - w).abs());
+                    differences.push((g - w).abs());
                 }
             }
             compared += 1;
         }
     }
-    (worst, compared)
+    (differences, compared)
 }
 
 /// An engine over a model folder; the variants share the tokenizer of the `mt5` fixture.

@@ -80,6 +80,13 @@ async function failure() {
 }
 
 describe('the first visit', () => {
+  it('is answered on the CPU, and prints how soon', async (test) => {
+    const start = performance.now();
+    await open();
+    assert.equal(Object.keys(await shown())[0], 'space');
+    test.diagnostic(`first answer after ${Math.round(performance.now() - start)} ms`);
+  });
+
   it('shows progress in bytes, then an answer and what runs where', async () => {
     server.misbehave(MODEL, { slow: 4 });
     await page.goto(server.url);

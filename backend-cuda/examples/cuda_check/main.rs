@@ -1,9 +1,11 @@
 //! Parity first, then timing, on a machine with an NVIDIA GPU.
 //!
 //! ```text
-//! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER] [--only steps|models|bench|dry]
-//!            [--early off] [--small on]
+//! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
+//!            [--only steps|models|queue|bench|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
 //! ```
+//! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
+//! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
@@ -11,6 +13,7 @@
 
 mod bench;
 mod models;
+mod queue;
 mod report;
 mod steps;
 mod synth;
@@ -33,6 +36,8 @@ struct Arguments {
     only: Option<String>,
     early: bool,
     small: bool,
+    nvrtc: bool,
+    seconds: u64,
 }
 
 fn arguments() -> Arguments {
@@ -43,6 +48,8 @@ fn arguments() -> Arguments {
         only: None,
         early: true,
         small: false,
+        nvrtc: false,
+        seconds: 60,
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -53,6 +60,8 @@ fn arguments() -> Arguments {
             "--out" => parsed.out = Some(value.into()),
             "--early" => parsed.early = value != "off",
             "--small" => parsed.small = value == "on",
+            "--nvrtc" => parsed.nvrtc = value == "on",
+            "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
             "--only" => parsed.only = Some(value),
             other => println!("ignored: {other} {value}"),
         }
@@ -83,10 +92,19 @@ fn main() -> ExitCode {
         models::goldens(&mut report, "dry", &open, &arguments.data);
         models::mini(&mut report, "dry", &open, &arguments.mini);
         models::invariance(&mut report, "dry", &open, 2);
+        let load = queue::Load { callers: 8, seconds: 2, shape: (1, 256) };
+        queue::concurrent(&mut report, "dry", || Ok(CpuBackend::new()), &load);
         return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let wants = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
-    let options = CudaOptions { poison: true, early: arguments.early, ..CudaOptions::default() };
+    let cache = if arguments.nvrtc { None } else { CudaOptions::default().cache };
+    let options = CudaOptions {
+        poison: true,
+        early: arguments.early,
+        embedded: !arguments.nvrtc,
+        cache,
+        ..CudaOptions::default()
+    };
     let cuda = match CudaBackend::open(options.clone()) {
         Ok(cuda) => cuda,
         Err(error) => {
@@ -103,6 +121,11 @@ fn main() -> ExitCode {
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
+    if arguments.only.as_deref() == Some("tiny") {
+        let open = || CudaBackend::open(options.clone());
+        models::goldens(&mut report, "tiny", &open, &arguments.data);
+        steps::all(&mut report, "tiny", &cuda, true);
+    }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());
         check_models(&mut report, "best", &best, &arguments);
@@ -111,6 +134,13 @@ fn main() -> ExitCode {
         let uncaptured = CudaOptions { captured_tokens: 256, ..options.clone() };
         models::long(&mut report, "best", &|| CudaBackend::open(uncaptured.clone()));
         println!("models done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if wants("queue") {
+        let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };
+        queue::concurrent(&mut report, "best", || CudaBackend::open(CudaOptions::default()), &load);
+    }
+    if arguments.only.as_deref() == Some("memory") {
+        bench::memory(&mut report, &options);
     }
     if wants("bench") {
         bench::products(&mut report, &cuda);

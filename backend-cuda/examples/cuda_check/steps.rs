@@ -41,8 +41,18 @@ fn tame_table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
 }
 
 fn case(
-    (rows, width): (usize, usize),
+    shape: (usize, usize),
     values: Vec<f32>,
+    real: StoredType,
+    build: impl FnOnce(&mut GraphBuilder, TensorId) -> TensorId,
+) -> Result<Case> {
+    case_with(shape, &[("table", values)], real, build)
+}
+
+/// The same with the values of more weights given.
+fn case_with(
+    (rows, width): (usize, usize),
+    given: &[(&str, Vec<f32>)],
     real: StoredType,
     build: impl FnOnce(&mut GraphBuilder, TensorId) -> TensorId,
 ) -> Result<Case> {
@@ -62,13 +72,13 @@ fn case(
     let choose = |spec: &dikast_core::checkpoint::TensorSpec| {
         if spec.allowed == [StoredType::F8E4M3] { StoredType::F8E4M3 } else { real }
     };
-    let weights = synth::weights(&expected, choose, &[("table", values)], 7)?;
+    let weights = synth::weights(&expected, choose, given, 7)?;
     Ok(Case { graph, weights, table_rows: rows })
 }
 
 impl Case {
     fn batch(&self, tokens: usize) -> Batch {
-        let sizes = Sizes { tokens, sequences: 1, labels: 0, text_tokens: 0 };
+        let sizes = Sizes { tokens, sequences: 1, labels: 0, text_tokens: 0, ..Sizes::default() };
         let mut batch = Batch::new(sizes);
         batch.set(InputKind::TokenIds, (0..tokens).map(|t| (t % self.table_rows) as i32).collect());
         batch
@@ -133,6 +143,10 @@ pub fn all<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) 
     linears(report, label, cuda, small);
     products(report, label, cuda, small);
     attentions(report, label, cuda);
+    if !small {
+        rows_in_any_linear(report, label, cuda);
+    }
+    halves(report, label, cuda);
 }
 
 fn quantizers<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
@@ -254,6 +268,142 @@ fn linears<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) 
     }
 }
 
+/// A row's bits in float32 products of every tile: few tokens, many, gated or not.
+fn rows_in_any_linear<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
+    let (n, k, rows) = (2048, 2048, 100);
+    let name = format!("{label} linear {n}x{k}, a row's bits in any batch");
+    let result = (|| {
+        let case = case((rows, k), tame_table(rows, k, 19), StoredType::BF16, |b, x| {
+            let (w, bias) = (b.weight("w", &[n, k]), b.weight("b", &[n]));
+            let plain = b.linear("plain", x, w, None, None, None);
+            let rich = b.linear("rich", x, w, Some(bias), Some(Activation::GeluErf), Some(plain));
+            let gated = b.linear_gated("gated", x, w, Activation::GeluTanh);
+            b.concat("both", rich, None, gated)
+        })?;
+        let names = ["both"];
+        let width = n + n / 2;
+        let theirs = case.run(&CpuBackend::new(), &case.batch(rows), &names)?;
+        let (mut first, mut wrong, mut worst) = (None, Vec::new(), 0.0f64);
+        for tokens in [3, 64, 65, 128, 300, 513, 1500, 2100] {
+            let ours = case.run(cuda, &case.batch(tokens), &names)?;
+            let few = width * tokens.min(rows);
+            worst = worst.max(distance(&ours[0][..few], &theirs[0][..few]));
+            let head = bits(&ours[0][..3 * width]);
+            if first.get_or_insert_with(|| head.clone()) != &head {
+                wrong.push(tokens);
+            }
+        }
+        Ok((worst, wrong))
+    })();
+    if let Some((worst, wrong)) = report.outcome(&name, result) {
+        let good = worst < 2e-5 && wrong.is_empty();
+        report.check(&name, good, &format!("off by {worst:.1e}, other bits with {wrong:?} tokens"));
+    }
+}
+
+/// What deep products hand on in 16 bits: attention over it against the CPU's over the same rows, and quantizers of it.
+fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
+    let (heads, dim, depth) = (4, 64, 1024);
+    let inner = heads * dim;
+    let name = format!("{label} 16-bit rows between deep products");
+    let lengths = [1usize, 5, 64, 65, 200, 300, 17];
+    let attended = [1usize, 5, 60, 65, 0, 300, 16];
+    let rows: usize = lengths.iter().sum();
+    let attention = |b: &mut GraphBuilder, qkv: TensorId| {
+        let offsets = b.input(InputKind::SequenceOffsets);
+        let counts = b.input(InputKind::AttendedLengths);
+        let part = |i: usize| Columns { tensor: qkv, start: i * inner, width: inner };
+        let bias = RelativeBias {
+            table: b.weight("relative_attention_bias.weight", &[32, heads]),
+            buckets: 32,
+            max_distance: 128,
+        };
+        let operands = (part(0), part(1), part(2));
+        b.attention("context", operands, (offsets, offsets), Some(counts), (heads, dim), 1.0, Some(bias))
+    };
+    let batch_of = |which: std::ops::Range<usize>| {
+        let before: usize = lengths[..which.start].iter().sum();
+        let tokens: usize = lengths[which.clone()].iter().sum();
+        let mut batch = Batch::new(Sizes {
+            tokens,
+            sequences: which.len(),
+            labels: 0,
+            text_tokens: 0,
+            ..Sizes::default()
+        });
+        batch.set(InputKind::TokenIds, (before as i32..(before + tokens) as i32).collect());
+        let ends = lengths[which.clone()].iter().scan(0, |at, l| {
+            *at += *l as i32;
+            Some(*at)
+        });
+        batch.set(InputKind::SequenceOffsets, std::iter::once(0).chain(ends).collect());
+        batch.set(InputKind::AttendedLengths, attended[which].iter().map(|&l| l as i32).collect());
+        batch
+    };
+    let result = (|| {
+        let bias = tame_table(32, heads, 29);
+        let given = |table: Vec<f32>| [("table", table), ("relative_attention_bias.weight", bias.clone())];
+        let rows_in = given(tame_table(rows, depth, 23));
+        let deep = case_with((rows, depth), &rows_in, StoredType::BF16, |b, x| {
+            let q = b.quantize("x.q", x);
+            let w = fp8_weight(b, "qkv.w", 3 * inner, depth);
+            let qkv = b.quant_linear("qkv", q, w.0, w.1, None);
+            let context = attention(b, qkv);
+            let c = b.quantize("c", context);
+            let w = fp8_weight(b, "o.w", 64, inner);
+            let y = b.quant_linear("y", c, w.0, w.1, None);
+            let w = fp8_weight(b, "wi.w", 512, depth);
+            let gated = b.quant_linear_gated("gated", q, w.0, w.1, Activation::GeluTanh);
+            let g = b.quantize("g", gated);
+            let w = fp8_weight(b, "wo.w", 64, 256);
+            let z = b.quant_linear("z", g, w.0, w.1, None);
+            b.concat("both", y, None, z)
+        })?;
+        let names = ["qkv", "context", "c.codes", "c.scales", "gated", "g.codes", "g.scales", "both"];
+        let ours = deep.run(cuda, &batch_of(0..7), &names)?;
+        // The CPU's attention over our q, k, v.
+        let alone = case_with((rows, 3 * inner), &given(ours[0].clone()), StoredType::BF16, attention)?;
+        let context = alone.run(&CpuBackend::new(), &batch_of(0..7), &["context"])?;
+        let theirs = deep.run(&CpuBackend::new(), &batch_of(0..7), &["qkv", "gated"])?;
+        let off = [
+            row_distance(&ours[0], &theirs[0], 3 * inner),
+            row_distance(&ours[1], &context[0], inner),
+            row_distance(&ours[4], &theirs[1], 256),
+        ];
+        // Codes are exact in what is stored.
+        let mut exact = true;
+        for (x, codes, scales, width) in [(1, 2, 3, inner), (4, 5, 6, 256)] {
+            let mut wanted = vec![0; width];
+            for (r, row) in ours[x].chunks(width).enumerate() {
+                let scale = fp8::quantize_row(row, &mut wanted);
+                let decoded: Vec<f32> =
+                    wanted.iter().map(|&c| dikast_core::numerics::e4m3::decode(c)).collect();
+                exact &= bits(&decoded) == bits(&ours[codes][r * width..(r + 1) * width]);
+                exact &= scale.to_bits() == ours[scales][r].to_bits();
+            }
+        }
+        // The last sequence alone, and the one before.
+        let mut same = true;
+        for s in [5, 6] {
+            let part = deep.run(cuda, &batch_of(s..s + 1), &["both"])?;
+            let before: usize = lengths[..s].iter().sum();
+            same &= bits(&part[0]) == bits(&ours[7][before * 128..(before + lengths[s]) * 128]);
+        }
+        Ok((off, exact, same))
+    })();
+    if let Some((off, exact, same)) = report.outcome(&name, result) {
+        let good = off[0] < 2e-3 && off[1] < 2e-3 && off[2] < 8e-3 && exact && same;
+        report.check(
+            &name,
+            good,
+            &format!(
+                "q, k, v off by {:.1e}, attention {:.1e}, gated {:.1e}; codes exact {exact}, alone the same bits {same}",
+                off[0], off[1], off[2]
+            ),
+        );
+    }
+}
+
 fn products<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
     let sizes = [1, 64, 65, 96, 130, 192, 256, 300, 520];
     for (n, k) in [(48, 32), (384, 128), (640, 320), (2048, 2048), (6144, 2048), (10240, 2048), (2048, 5120)]
@@ -335,7 +485,13 @@ fn attentions<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
                     bias,
                 )
             })?;
-            let sizes = Sizes { tokens: rows, sequences: lengths.len(), labels: 0, text_tokens: 0 };
+            let sizes = Sizes {
+                tokens: rows,
+                sequences: lengths.len(),
+                labels: 0,
+                text_tokens: 0,
+                ..Sizes::default()
+            };
             let mut batch = Batch::new(sizes);
             batch.set(InputKind::TokenIds, (0..rows as i32).collect());
             let mut offsets = vec![0];
@@ -350,7 +506,8 @@ fn attentions<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
             let theirs = case.run(&CpuBackend::new(), &batch, &names)?;
             // The last sequence alone.
             let tail = rows - 17;
-            let mut alone = Batch::new(Sizes { tokens: 17, sequences: 1, labels: 0, text_tokens: 0 });
+            let mut alone =
+                Batch::new(Sizes { tokens: 17, sequences: 1, labels: 0, text_tokens: 0, ..Sizes::default() });
             alone.set(InputKind::TokenIds, (tail as i32..rows as i32).collect());
             alone.set(InputKind::SequenceOffsets, vec![0, 17]);
             alone.set(InputKind::AttendedLengths, vec![16]);

@@ -4,9 +4,10 @@
 //!
 //! ```text
 //! gpu_check [products] [forward] [all-loops] [quick] [DIR] > report.json
+//! gpu_check tune [DIR] > times.json
 //! ```
 //!
-//! `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
+//! `tune`: nothing but the times of the model's steps with every portable loop. `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
 //! `DIR` gets the synthetic checkpoint (2.3 GB) unless it is there. The report is JSON on standard output, a table goes to
 //! standard error. `DIKAST_ADAPTER` chooses the device.
 #![allow(clippy::print_stdout, reason = "it is what the example is for")]

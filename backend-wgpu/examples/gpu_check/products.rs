@@ -22,25 +22,22 @@ const SHAPES: [(usize, usize, usize); 9] = [
     (128, 2048, 6144),
 ];
 
-const fn tile(threads_m: u32, threads_n: u32, rows: u32, depth: u32) -> ProductChoice {
-    ProductChoice::Tile { threads_m, threads_n, rows, depth }
+const fn tile(threads_m: u32, threads_n: u32, rows: u32, depth: u32, buffers: u32) -> ProductChoice {
+    ProductChoice::Tile { threads_m, threads_n, rows, depth, buffers }
 }
 
 /// All portable loops worth a try.
 pub(crate) const PORTABLE: &[ProductChoice] = &[
     ProductChoice::Auto,
-    tile(8, 8, 4, 16),
-    tile(8, 8, 4, 32),
-    tile(8, 8, 8, 8),
-    tile(8, 8, 8, 16),
-    tile(8, 8, 8, 32),
-    tile(8, 4, 4, 16),
-    tile(8, 4, 8, 16),
-    tile(4, 8, 4, 16),
-    tile(4, 8, 8, 16),
-    tile(4, 4, 4, 16),
-    tile(4, 16, 4, 16),
-    tile(2, 8, 4, 8),
+    tile(8, 8, 4, 16, 1),
+    tile(8, 8, 8, 16, 1),
+    tile(8, 8, 8, 32, 1),
+    tile(8, 4, 4, 16, 1),
+    tile(8, 4, 8, 16, 1),
+    tile(4, 8, 8, 16, 1),
+    tile(4, 4, 4, 16, 1),
+    tile(4, 4, 4, 16, 2),
+    tile(2, 8, 4, 8, 1),
 ];
 /// All tiles of cooperative matrices.
 const COOPERATIVE: &[ProductChoice] = &[

@@ -65,8 +65,8 @@ fn packing() -> Packing {
 #[test]
 fn rows_have_the_same_bits_in_any_batch_bucket_and_loop() {
     let tiles = [
-        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 8 },
-        ProductChoice::Tile { threads_m: 16, threads_n: 8, rows: 8, depth: 32 },
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 8, buffers: 1 },
+        ProductChoice::Tile { threads_m: 16, threads_n: 8, rows: 8, depth: 32, buffers: 2 },
     ];
     let packing = packing();
     let ready = block(1, &packing);
@@ -317,6 +317,25 @@ fn forty_devices_one_after_another() {
         }
         backend.destroy();
     }
+}
+
+/// An ordinary request waits for no compiler, in whatever bucket, and two backends on a device share what is compiled.
+#[test]
+fn pipelines_are_built_at_load() {
+    let packing = Packing::new(2, &[(90, 3)]);
+    let ready = block(10, &packing);
+    let Some(backend) = open_anew(&f32_path()) else { return };
+    let resident = backend.load(&ready.graph, &ready.weights, &mut |_, _| {}).unwrap();
+    let built = backend.pipelines();
+    assert!(built > 0);
+    let batch = packing.whole();
+    let again = backend.again(&f32_path());
+    let bucket = backend.bucket(&batch.sizes);
+    for bucket in [bucket, Sizes { tokens: 300, sequences: 7, ..bucket }] {
+        let mut plan = again.plan(&ready.graph, &resident, &bucket).unwrap();
+        pollster::block_on(again.run(&mut plan, &resident, &batch, &mut Taps::none())).unwrap();
+    }
+    assert_eq!(backend.pipelines(), built);
 }
 
 #[test]

@@ -78,10 +78,10 @@ fn quantized_linear() {
 fn every_loop() {
     for product in [
         ProductChoice::Skinny,
-        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 8, depth: 16 },
-        ProductChoice::Tile { threads_m: 4, threads_n: 16, rows: 4, depth: 8 },
-        ProductChoice::Tile { threads_m: 16, threads_n: 16, rows: 8, depth: 16 },
-        ProductChoice::Tile { threads_m: 1, threads_n: 2, rows: 4, depth: 4 },
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 8, depth: 16, buffers: 1 },
+        ProductChoice::Tile { threads_m: 4, threads_n: 16, rows: 4, depth: 8, buffers: 2 },
+        ProductChoice::Tile { threads_m: 16, threads_n: 16, rows: 8, depth: 16, buffers: 2 },
+        ProductChoice::Tile { threads_m: 1, threads_n: 2, rows: 4, depth: 4, buffers: 1 },
     ] {
         for options in [f32_path(), f16_path()] {
             let options = DeviceOptions { product, ..options };
@@ -115,8 +115,8 @@ fn every_code_is_decoded_exactly() {
     for product in [
         ProductChoice::Auto,
         ProductChoice::Skinny,
-        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 32 },
-        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 8, depth: 16 },
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 4, depth: 32, buffers: 1 },
+        ProductChoice::Tile { threads_m: 8, threads_n: 8, rows: 8, depth: 16, buffers: 1 },
     ] {
         for base in [f32_path(), f16_path()] {
             compare(&ready, &DeviceOptions { product, ..base }, |_| 0.0);

@@ -33,3 +33,22 @@ pub(crate) fn delimiter(value: &str) -> Result<u8, String> {
         _ => Err("must be one ASCII character, or \\t".to_owned()),
     }
 }
+
+/// Digits after the point; `None` are all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decimals(pub(crate) Option<u8>);
+
+/// A number of digits, or `all`.
+pub(crate) fn decimals(value: &str) -> Result<Decimals, String> {
+    match value.parse() {
+        Ok(digits @ 0..=17) => Ok(Decimals(Some(digits))),
+        _ if value == "all" => Ok(Decimals(None)),
+        _ => Err("must be a number from 0 to 17, or all".to_owned()),
+    }
+}
+
+/// Frames a second.
+pub(crate) fn frame_rate(value: &str) -> Result<f64, String> {
+    let number: f64 = value.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.001..=1000.0).contains(&number) { Ok(number) } else { Err("must be from 0.001 to 1000".to_owned()) }
+}

@@ -55,3 +55,20 @@ impl fmt::Debug for Mapped {
         write!(f, "Mapped({} bytes)", self.0.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_pages_read_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bytes");
+        let bytes: Vec<u8> = (0..100_000_u32).map(|i| (i * 31 % 251) as u8).collect();
+        std::fs::write(&path, &bytes).expect("written");
+        let mapped = Mapped::open(&path).expect("mapped");
+        assert_eq!(mapped.bytes(), bytes);
+        mapped.release(0..bytes.len());
+        assert_eq!(mapped.bytes(), bytes);
+    }
+}

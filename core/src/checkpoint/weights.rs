@@ -195,6 +195,13 @@ impl Weights {
         }
     }
 
+    /// Tells the system that no tensor is needed for now: for whoever has copied what it needs.
+    pub fn release_all(&self) {
+        for file in &self.0.files {
+            file.blob.release(0..file.blob.bytes().len());
+        }
+    }
+
     /// Bytes of all tensors.
     pub fn total_bytes(&self) -> u64 {
         self.0.tensors.values().map(|t| t.range.len() as u64).sum()

@@ -21,6 +21,7 @@ mod patches;
 mod pool;
 #[cfg(feature = "native")]
 mod profile;
+mod replay;
 mod rotary;
 mod rows;
 mod score;
@@ -33,8 +34,9 @@ use crate::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
 #[cfg(feature = "native")]
 use crate::backend::{Ceilings, StepTime};
 use crate::checkpoint::Weights;
-use crate::graph::{DType, Graph, Residency, Sizes, Step};
+use crate::graph::{Graph, Residency, Sizes, Step};
 use crate::{Error, Result};
+pub use replay::replay;
 use store::{Operands, Store};
 
 /// The CPU.
@@ -165,12 +167,7 @@ fn forward(
     let graph = &plan.graph;
     let mut store = Store::new(graph, &batch.sizes);
     for input in graph.inputs() {
-        if input.kind.dtype() == DType::F32 {
-            let want = graph.len(input.tensor, &batch.sizes);
-            store.put_f32(input.tensor, batch.get_reals(input.kind, want)?.to_vec());
-        } else {
-            store.put_i32(input.tensor, batch.get(input.kind)?.to_vec());
-        }
+        store.put_input(input, batch)?;
     }
     for (index, step) in graph.steps().iter().enumerate() {
         execute(step, &Operands { graph, weights: &resident.weights }, &mut store)?;

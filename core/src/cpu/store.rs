@@ -1,7 +1,8 @@
 //! The activations of one run, and the weights by id.
 
+use crate::backend::Batch;
 use crate::checkpoint::{StoredType, TensorView, Weights};
-use crate::graph::{Elements, Graph, Sizes, TensorId, Weight, WeightId};
+use crate::graph::{DType, Elements, Graph, Input, Sizes, TensorId, Weight, WeightId};
 use crate::numerics::e4m3;
 use crate::{Error, Result};
 
@@ -77,6 +78,17 @@ impl<'a> Store<'a> {
 
     pub(super) fn put_i32(&mut self, id: TensorId, values: Vec<i32>) {
         self.buffers[id.index()] = Some(Buffer::I32(values));
+    }
+
+    /// An input of the graph, from the batch.
+    pub(super) fn put_input(&mut self, input: &Input, batch: &Batch) -> Result<()> {
+        if input.kind.dtype() == DType::F32 {
+            let want = self.graph.len(input.tensor, self.sizes);
+            self.put_f32(input.tensor, batch.get_reals(input.kind, want)?.to_vec());
+        } else {
+            self.put_i32(input.tensor, batch.get(input.kind)?.to_vec());
+        }
+        Ok(())
     }
 
     pub(super) fn put_codes(&mut self, id: TensorId, values: Vec<u8>) {

@@ -195,27 +195,20 @@ impl<B: Backend> Engine<B, Clef> {
             .iter()
             .zip(&prepared)
             .map(|(request, prepared)| {
-                let record = &prepared.as_ref().map_err(Clone::clone)?.record;
+                let sequence = prepared.as_ref().map_err(Clone::clone)?;
                 let flat = logits.next().ok_or_else(|| Error::Internal("logits are missing".to_owned()))?;
-                answers::decide(request, record, &by_question(record, &flat), self.decide_receipt())
+                let rows = sequence.by_question(&flat);
+                answers::decide(request, &sequence.record, &rows, self.decide_receipt())
             })
             .collect()
     }
 
-    /// The host's half of a request: validation, pictures, tokens, positions.
+    /// [`Clef::sequence`] under the limits of this engine.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] or [`Error::TooLarge`].
+    /// As there.
     pub fn prepare(&self, request: &DecideRequest) -> Result<ClefSequence> {
-        let media = decode(request, self.model())?;
-        let grid = |g: Grid| [g.t as u32, g.h as u32, g.w as u32];
-        let (pictures, videos) = media.split_at(request.images.len());
-        let pictures: Vec<_> = pictures.iter().map(|p| grid(p.grid)).collect();
-        let videos: Vec<_> =
-            videos.iter().map(|v| VideoGrid { grid: grid(v.grid), seconds: v.timestamps.clone() }).collect();
-        let layout = MediaLayout { images: &pictures, videos: &videos, video_form: VideoForm::default() };
-        let record = self.model().prompt().prepare(request, &layout, self.options().max_tokens)?;
-        Ok(ClefSequence { record, media })
+        self.model().sequence(request, self.options().max_tokens, &MediaLimits::default())
     }
 
     fn decide_receipt(&self) -> DecideReceipt {
@@ -230,27 +223,58 @@ impl<B: Backend> Engine<B, Clef> {
     }
 }
 
-/// A record's logits, one row a question.
-fn by_question(record: &Record, mut flat: &[f32]) -> Vec<Vec<f32>> {
-    record
-        .questions
-        .iter()
-        .map(|q| {
-            let (own, rest) = flat.split_at(q.options.len());
-            flat = rest;
-            own.to_vec()
-        })
-        .collect()
+impl Clef {
+    /// The host's half of a request: validation, pictures, tokens, positions. Needs no device.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] or [`Error::TooLarge`].
+    pub fn sequence(
+        &self,
+        request: &DecideRequest,
+        max_tokens: usize,
+        limits: &MediaLimits,
+    ) -> Result<ClefSequence> {
+        let media = decode(request, self, limits)?;
+        let grid = |g: Grid| [g.t as u32, g.h as u32, g.w as u32];
+        let (pictures, videos) = media.split_at(request.images.len());
+        let pictures: Vec<_> = pictures.iter().map(|p| grid(p.grid)).collect();
+        let videos: Vec<_> =
+            videos.iter().map(|v| VideoGrid { grid: grid(v.grid), seconds: v.timestamps.clone() }).collect();
+        let layout = MediaLayout { images: &pictures, videos: &videos, video_form: VideoForm::default() };
+        let record = self.prompt().prepare(request, &layout, max_tokens)?;
+        Ok(ClefSequence { record, media })
+    }
+}
+
+impl ClefSequence {
+    /// The sequence's logits, as [`Engine::logits`] gives them, as one row a question.
+    pub fn by_question(&self, flat: &[f32]) -> Vec<Vec<f32>> {
+        let mut rest = flat;
+        self.record
+            .questions
+            .iter()
+            .map(|q| {
+                let (own, others) = rest.split_at(q.options.len().min(rest.len()));
+                rest = others;
+                own.to_vec()
+            })
+            .collect()
+    }
 }
 
 /// The patches of a request's pictures, then of its videos.
-fn decode(request: &DecideRequest, model: &Clef) -> Result<Vec<Patches>> {
-    let (processor, limits) = (model.processor(), MediaLimits::default());
-    let picture = |name: &str, bytes: &[u8]| decode_picture(name, bytes, &limits);
+fn decode(request: &DecideRequest, model: &Clef, limits: &MediaLimits) -> Result<Vec<Patches>> {
+    let processor = model.processor();
+    let picture = |name: &str, bytes: &[u8]| decode_picture(name, bytes, limits);
+    let made = |name: &str, media: &Media| {
+        // Patches take a hundred times the memory of the file.
+        processor.plan(name, &media.size(), limits)?;
+        processor.patches(media)
+    };
     let mut patches = Vec::with_capacity(request.images.len() + request.videos.len());
     for (i, bytes) in request.images.iter().enumerate() {
-        let media = Media::Image(picture(&format!("images[{i}]"), bytes)?);
-        patches.push(processor.patches(&media)?);
+        let name = format!("images[{i}]");
+        patches.push(made(&name, &Media::Image(picture(&name, bytes)?))?);
     }
     for (i, video) in request.videos.iter().enumerate() {
         let name = format!("videos[{i}]");
@@ -260,9 +284,9 @@ fn decode(request: &DecideRequest, model: &Clef) -> Result<Vec<Patches>> {
                 let frames = frames.map(|(f, bytes)| picture(&format!("{name}.frames[{f}]"), bytes));
                 Clip::new(frames.collect::<Result<_>>()?, *fps)?.sampled(&processor.video)
             }
-            Video::File(bytes) => decode_video(&name, bytes, &processor.video, &limits)?,
+            Video::File(bytes) => decode_video(&name, bytes, &processor.video, limits)?,
         };
-        patches.push(processor.patches(&Media::Video(clip))?);
+        patches.push(made(&name, &Media::Video(clip))?);
     }
     Ok(patches)
 }

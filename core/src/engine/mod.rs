@@ -3,13 +3,22 @@
 mod clef;
 mod model;
 mod pack;
+#[cfg(feature = "native")]
+mod packer;
+#[cfg(feature = "native")]
+mod queue;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 pub use clef::ClefSequence;
 pub use model::Model;
 pub use pack::{pack, sizes};
+#[cfg(feature = "native")]
+pub use packer::{Logits, Packer, Pending, WAITING};
+#[cfg(feature = "native")]
+pub use queue::{Queue, Reply};
 
 use crate::answers::{Classification, Receipt};
 use crate::backend::{Backend, Batch, MemoryBudget, StepTime, Taps};
@@ -40,7 +49,7 @@ impl Default for EngineOptions {
 #[derive(Debug)]
 pub struct Engine<B: Backend, M: Model = GliClass> {
     backend: B,
-    model: M,
+    model: Arc<M>,
     resident: B::Resident,
     plans: HashMap<Sizes, B::Plan>,
     options: EngineOptions,
@@ -57,8 +66,21 @@ impl<B: Backend, M: Model> Engine<B, M> {
         options: EngineOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
+        Self::with_shared_model(backend, Arc::new(model), options, progress)
+    }
+
+    /// The same with a model that others hold too.
+    ///
+    /// # Errors
+    /// As [`Engine::with_model`].
+    pub fn with_shared_model(
+        backend: B,
+        model: Arc<M>,
+        options: EngineOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
         let capabilities = backend.capabilities();
-        let bucket = full_bucket(&backend, &model, &options);
+        let bucket = full_bucket(&backend, &*model, &options);
         let needed = backend.budget(model.graph(), model.weights(), &bucket)?.device();
         if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
@@ -105,7 +127,7 @@ impl<B: Backend, M: Model> Engine<B, M> {
     /// # Errors
     /// As [`Backend::budget`].
     pub fn budget(&self) -> Result<MemoryBudget> {
-        let bucket = full_bucket(&self.backend, &self.model, &self.options);
+        let bucket = full_bucket(&self.backend, &*self.model, &self.options);
         self.backend.budget(self.graph(), self.model.weights(), &bucket)
     }
 
@@ -155,7 +177,7 @@ impl<B: Backend, M: Model> Engine<B, M> {
     /// # Errors
     /// As [`Backend::run`].
     pub async fn forward(&mut self, batch: &Batch, taps: &mut Taps) -> Result<Vec<f32>> {
-        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        let plan = planned(&self.backend, &*self.model, &self.resident, &mut self.plans, &batch.sizes)?;
         let flat = self.backend.run(plan, &self.resident, batch, taps).await?;
         if flat.len() != batch.sizes.labels {
             return Err(Error::Internal(format!("{} logits for {} labels", flat.len(), batch.sizes.labels)));
@@ -168,7 +190,7 @@ impl<B: Backend, M: Model> Engine<B, M> {
     /// # Errors
     /// As [`Backend::profile`].
     pub async fn profile(&mut self, batch: &Batch) -> Result<Vec<StepTime>> {
-        let plan = planned(&self.backend, &self.model, &self.resident, &mut self.plans, &batch.sizes)?;
+        let plan = planned(&self.backend, &*self.model, &self.resident, &mut self.plans, &batch.sizes)?;
         self.backend.profile(plan, &self.resident, batch).await
     }
 }
@@ -212,16 +234,20 @@ impl<B: Backend> Engine<B> {
     }
 
     fn receipt(&self, prepared: &Prepared) -> Receipt {
-        let capabilities = self.backend.capabilities();
-        Receipt {
-            model: self.model.name().to_owned(),
-            checkpoint_digest: None,
-            backend: capabilities.backend.clone(),
-            quantization: self.model.format(),
-            tokens: prepared.tokens,
-            dropped_text_tokens: prepared.dropped_text_tokens,
-            cut_labels: prepared.cut_labels.clone(),
-        }
+        receipt(&self.model, &self.backend.capabilities().backend, prepared)
+    }
+}
+
+/// What an answer says of the model and of the request's tokens.
+fn receipt(model: &GliClass, backend: &str, prepared: &Prepared) -> Receipt {
+    Receipt {
+        model: model.name().to_owned(),
+        checkpoint_digest: None,
+        backend: backend.to_owned(),
+        quantization: model.format(),
+        tokens: prepared.tokens,
+        dropped_text_tokens: prepared.dropped_text_tokens,
+        cut_labels: prepared.cut_labels.clone(),
     }
 }
 

@@ -49,6 +49,19 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// Nothing of anything.
+    pub const NONE: Self = Self {
+        tokens: 0,
+        sequences: 0,
+        labels: 0,
+        text_tokens: 0,
+        questions: 0,
+        option_tokens: 0,
+        patches: 0,
+        media_tokens: 0,
+        frames: 0,
+    };
+
     /// The value of a symbol.
     pub fn get(&self, symbol: Symbol) -> usize {
         match symbol {

@@ -88,3 +88,63 @@ fn another_quantization_is_refused() {
         assert!(!out.exists());
     }
 }
+
+/// Root mean square.
+fn size(values: impl Iterator<Item = f32>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0.0), |(sum, n), v| (sum + f64::from(v).powi(2), n + 1.0));
+    f64::sqrt(sum / n)
+}
+
+#[test]
+fn activations_stay_sane_through_64_layers_and_have_loud_channels() {
+    use dikast_core::backend::Taps;
+    use dikast_core::cpu::CpuBackend;
+    use dikast_core::engine::{Engine, EngineOptions};
+    use dikast_core::models::clef::Clef;
+    use dikast_core::request::DecideRequest;
+
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mut config, files) = tiny();
+    let kinds: Vec<&str> =
+        (1..=64).map(|i| if i % 4 == 0 { "full_attention" } else { "linear_attention" }).collect();
+    config["text_config"]["layer_types"] = kinds.clone().into();
+    config["text_config"]["num_hidden_layers"] = 64.into();
+    crate::write(dir.path(), &recipe(config, Format::Bf16, Some(files)), &mut |_, _| {}).expect("written");
+    let model = Clef::load(&ModelFiles::open(dir.path()).expect("the folder")).expect("it loads");
+    let options = EngineOptions { max_tokens: 4096, batch_tokens: 4096 };
+    let mut engine = Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {}).expect("loaded");
+
+    let request = r#"{"state": "Parcel 17 arrived late and broken; the customer wants the money back by Friday.",
+        "questions": {"late": {"type": "noul"}, "what": {"type": "choice", "criteria": {"refund": null, "new": "x"}}}}"#;
+    let request = DecideRequest::from_json(request).expect("valid");
+    let sequence = engine.prepare(&request).expect("a sequence");
+    let outs: Vec<String> = (0..64).map(|i| format!("layer.{i}.out")).collect();
+    let inputs = kinds.iter().enumerate().map(|(i, kind)| match *kind {
+        "full_attention" => format!("layer.{i}.qkv.in"),
+        _ => format!("layer.{i}.qkvz.in"),
+    });
+    let inputs: Vec<String> = inputs.collect();
+    let names: Vec<&str> = outs.iter().chain(&inputs).map(String::as_str).collect();
+    let mut taps = Taps::named(engine.graph(), &names).expect("names of the graph");
+    let logits = pollster::block_on(engine.run(&[&sequence], &mut taps)).expect("a run").remove(0);
+    assert!(logits.len() == 4 && logits.iter().all(|l| l.is_finite() && l.abs() < 200.0), "{logits:?}");
+    let tap = |name: &String| {
+        let id = engine.graph().find(name).expect("a tensor");
+        taps.get(id).expect("a tap")
+    };
+    for name in &outs {
+        let size = size(tap(name).iter().copied());
+        assert!((0.02..20.0).contains(&size), "{name}: {size}");
+    }
+    // After a norm most channels are of size one, and a few are several times as loud.
+    let mut loudest = 0f64;
+    for name in &inputs {
+        let rows = tap(name);
+        let mut channels: Vec<f64> =
+            (0..128).map(|c| size(rows.iter().skip(c).step_by(128).copied())).collect();
+        channels.sort_by(f64::total_cmp);
+        assert!((0.1..4.0).contains(&channels[64]), "{name}: {}", channels[64]);
+        loudest = loudest.max(channels[127] / channels[64]);
+    }
+    assert!(loudest > 5.0, "{loudest}");
+}

@@ -7,6 +7,9 @@ import { bytes, count, milliseconds } from './format.ts';
 
 type Facts = [name: string, value: string][];
 
+/** What the engine asks an adapter for; a browser lists many more. */
+const GPU_FEATURES = ['shader-f16', 'subgroups', 'timestamp-query'];
+
 export function showModel(info: ModelInfo): void {
   const { architecture: shape, origin, timing } = info;
   const kept = { opfs: 'kept in this browser', 'cache-storage': 'kept in this browser', none: 'not kept' }[origin.cached];
@@ -29,7 +32,7 @@ export function showModel(info: ModelInfo): void {
     ['Loaded in', milliseconds(timing.program_ms + timing.files_ms + timing.check_ms + timing.prepare_ms)],
   ];
   if (origin.repaired.length > 0) facts.push(['Repaired', `${origin.repaired.join(', ')}: damaged here, fetched again`]);
-  fill('facts', [...facts, ...Object.entries(info.details)]);
+  fill('facts', [...facts, ...Object.entries(info.details).flatMap(detail)]);
   element('where-backend', HTMLSpanElement).textContent =
     info.backend === 'cpu'
       ? 'here on the CPU, with 128-bit vectors.'
@@ -40,11 +43,17 @@ export function showBrowser(found: Compatibility): void {
   const gpu = found.webgpu;
   fill('browser', [
     ['WebGPU', gpu.available ? gpu.adapter + (gpu.software ? ' (software)' : '') : gpu.reason],
-    ...(gpu.available ? ([['GPU features', gpu.features.join(', ') || 'none']] satisfies Facts) : []),
+    ...(gpu.available ? ([['GPU features', gpu.features.filter((name) => GPU_FEATURES.includes(name)).join(', ') || 'none']] satisfies Facts) : []),
     ['SIMD', found.webAssemblySimd ? '128 bit' : 'none'],
     ['Storage', { opfs: 'private file system', 'cache-storage': 'Cache Storage', none: 'memory only' }[found.cache]],
     ...(found.freeStorage === undefined ? [] : ([['Free storage', bytes(found.freeStorage)]] satisfies Facts)),
   ]);
+}
+
+/** A device's own word on itself: sizes in larger units, nothing where it says nothing. */
+function detail([name, value]: [string, string]): Facts {
+  if (value === '') return [];
+  return name.endsWith(' bytes') ? [[name.slice(0, -' bytes'.length), bytes(Number(value))]] : [[name, value]];
 }
 
 function fill(id: string, facts: Facts): void {

@@ -96,7 +96,7 @@ impl Loader {
             "width": config.encoder.d_model,
             "heads": config.encoder.num_heads,
             "vocabulary": config.encoder.vocab_size,
-            "scorer": format!("{:?}", config.scorer),
+            "scorer": config.scorer.name(),
             "max_labels": config.max_labels,
         });
         self.preface = Some(preface);

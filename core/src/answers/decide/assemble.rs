@@ -56,17 +56,28 @@ fn answer(question: &Question, logits: &[f32], confidence: Confidence) -> Answer
     }
     match &question.criteria {
         Criteria::Noul { .. } => Answer::Noul { probability: probabilities[0] },
-        Criteria::Choice(options) => Answer::Choice {
-            choice: first_largest(&probabilities),
-            confidence: of_choice(confidence, &probabilities),
-            probabilities: options.iter().map(|(id, _)| id.clone()).zip(probabilities).collect(),
-        },
+        Criteria::Choice(options) => {
+            let ids = options.iter().map(|(id, _)| id.clone());
+            Answer::choice(ids.zip(probabilities).collect(), confidence)
+        }
         Criteria::Score(levels) => Answer::Score {
             score: probabilities.iter().enumerate().map(|(level, p)| level as f64 * p).sum(),
             confidence: of_score(confidence, &probabilities),
             legend: levels.clone(),
             probabilities,
         },
+    }
+}
+
+impl Answer {
+    /// The answer to a choice: ids and probabilities of the options in request order, which sum to 1.
+    pub fn choice(probabilities: Vec<(String, f64)>, confidence: Confidence) -> Self {
+        let values: Vec<f64> = probabilities.iter().map(|(_, p)| *p).collect();
+        Self::Choice {
+            choice: first_largest(&values),
+            confidence: of_choice(confidence, &values),
+            probabilities,
+        }
     }
 }
 

@@ -112,8 +112,6 @@ pub struct ClefConfig {
     pub head: HeadConfig,
     /// Token ids of media.
     pub media: MediaTokens,
-    /// Group size of the rotation where `quantization_config` names INT8 ConvRot.
-    pub convrot_group: Option<usize>,
 }
 
 impl TextConfig {

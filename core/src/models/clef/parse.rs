@@ -39,8 +39,7 @@ impl ClefConfig {
         let media = media_tokens(top, text.vocab_size)?;
         let root = json::object(HEAD_FILE, head)?;
         let head = head_config(Fields::new(HEAD_FILE, "", &root), &text)?;
-        let convrot_group = quantization(top)?;
-        Ok(Self { text, vision, head, media, convrot_group })
+        Ok(Self { text, vision, head, media })
     }
 }
 
@@ -231,27 +230,6 @@ fn media_tokens(top: Fields<'_>, vocabulary: usize) -> Result<MediaTokens> {
     })
 }
 
-/// The group size of `quantization_config`, for files whose tensors carry no marker of their own.
-fn quantization(top: Fields<'_>) -> Result<Option<usize>> {
-    let Some(config) = top.object("quantization_config")? else { return Ok(None) };
-    let config = Fields::new(FILE, "quantization_config.", config);
-    if config.string("format")?.is_none() && config.string("quant_method")?.is_none() {
-        return Err(config.bad("format", "\"int8_tensorwise\""));
-    }
-    for key in ["format", "quant_method"] {
-        if let Some(found) = config.string(key)?
-            && !["int8_tensorwise", "int8_convrot"].contains(&found)
-        {
-            let supported = "supported: int8_tensorwise, int8_convrot";
-            return Err(unsupported(format!("quantization_config.{key} {} ({supported})", shown(found))));
-        }
-    }
-    if !config.boolean("convrot", true)? {
-        return Ok(None);
-    }
-    config.size("convrot_groupsize", 4..=1024).map(|g| Some(g.unwrap_or(256)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,7 +283,6 @@ mod tests {
         assert_eq!((c.text.rotary_dim, c.text.mrope_section), (8, [2, 1, 1]));
         assert_eq!((c.vision.position_side, c.vision.patch_values(), c.vision.merge()), (4, 96, 4));
         assert_eq!((c.text.linear_conv_dim(), c.text.query_dim(), c.text.key_value_dim()), (64, 64, 32));
-        assert_eq!(c.convrot_group, None);
     }
 
     #[test]
@@ -342,8 +319,6 @@ mod tests {
             ("image_token_id", json!(24), "0 to 23"),
             ("head.heads", json!(3), "divisor"),
             ("head.width", Value::Null, "allowed"),
-            ("quantization_config", json!({"format": "nvfp4"}), "supported: int8_tensorwise"),
-            ("quantization_config", json!({}), "int8_tensorwise"),
         ] {
             let error = with(path, value.clone()).expect_err(path).to_string();
             assert!(error.contains(needle), "{path} {value}: {error}");

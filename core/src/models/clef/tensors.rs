@@ -70,8 +70,8 @@ fn text(c: &TextConfig, tensors: &mut Vec<TensorSpec>) {
         match kind {
             LayerType::Linear => {
                 let (mixer, heads) = (format!("{layer}.linear_attn"), c.linear_num_value_heads);
-                tensors.push(projection(format!("{mixer}.in_proj_qkv"), c.linear_conv_dim(), d));
-                tensors.push(projection(format!("{mixer}.in_proj_z"), c.linear_value_dim(), d));
+                tensors.push(projection(&format!("{mixer}.in_proj_qkv"), c.linear_conv_dim(), d));
+                tensors.push(projection(&format!("{mixer}.in_proj_z"), c.linear_value_dim(), d));
                 for gate in ["in_proj_a", "in_proj_b"] {
                     tensors.push(TensorSpec::float(format!("{mixer}.{gate}.weight"), [heads, d]));
                 }
@@ -81,22 +81,22 @@ fn text(c: &TextConfig, tensors: &mut Vec<TensorSpec>) {
                     tensors.push(TensorSpec::float(format!("{mixer}.{vector}"), [heads]));
                 }
                 tensors.push(TensorSpec::float(format!("{mixer}.norm.weight"), [c.linear_value_head_dim]));
-                tensors.push(projection(format!("{mixer}.out_proj"), d, c.linear_value_dim()));
+                tensors.push(projection(&format!("{mixer}.out_proj"), d, c.linear_value_dim()));
             }
             LayerType::Full => {
                 let mixer = format!("{layer}.self_attn");
-                tensors.push(projection(format!("{mixer}.q_proj"), 2 * c.query_dim(), d));
-                tensors.push(projection(format!("{mixer}.k_proj"), c.key_value_dim(), d));
-                tensors.push(projection(format!("{mixer}.v_proj"), c.key_value_dim(), d));
-                tensors.push(projection(format!("{mixer}.o_proj"), d, c.query_dim()));
+                tensors.push(projection(&format!("{mixer}.q_proj"), 2 * c.query_dim(), d));
+                tensors.push(projection(&format!("{mixer}.k_proj"), c.key_value_dim(), d));
+                tensors.push(projection(&format!("{mixer}.v_proj"), c.key_value_dim(), d));
+                tensors.push(projection(&format!("{mixer}.o_proj"), d, c.query_dim()));
                 for norm in ["q_norm", "k_norm"] {
                     tensors.push(TensorSpec::float(format!("{mixer}.{norm}.weight"), [c.head_dim]));
                 }
             }
         }
-        tensors.push(projection(format!("{layer}.mlp.gate_proj"), ff, d));
-        tensors.push(projection(format!("{layer}.mlp.up_proj"), ff, d));
-        tensors.push(projection(format!("{layer}.mlp.down_proj"), d, ff));
+        tensors.push(projection(&format!("{layer}.mlp.gate_proj"), ff, d));
+        tensors.push(projection(&format!("{layer}.mlp.up_proj"), ff, d));
+        tensors.push(projection(&format!("{layer}.mlp.down_proj"), d, ff));
     }
     tensors.push(TensorSpec::float(format!("{TEXT}norm.weight"), [d]));
     tensors.push(TensorSpec::float("lm_head.weight", [c.vocab_size, d]));
@@ -121,8 +121,8 @@ pub(super) fn is_projection(name: &str) -> bool {
 }
 
 /// A large projection of the decoder, `MODULE.weight` `[rows, columns]`.
-fn projection(module: String, rows: usize, columns: usize) -> TensorSpec {
-    TensorSpec::int8_projection(&module, rows, columns)
+fn projection(module: &str, rows: usize, columns: usize) -> TensorSpec {
+    TensorSpec::int8_projection(module, rows, columns)
 }
 
 fn vision(c: &VisionConfig, out: usize, tensors: &mut Vec<TensorSpec>) {

@@ -1,0 +1,133 @@
+//! Arguments of `serve`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::classifier::BackendChoice;
+
+/// Arguments of `serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dikast serve
+  dikast serve --listen 127.0.0.1:0 --model clef=./clef --default-labels news,sport
+  DIKAST_API_KEY=secret dikast serve --listen 0.0.0.0:8080 --log json
+
+Then:
+  curl localhost:8080/gliclass -H 'content-type: application/json' \\
+    -d '{\"text\": \"The lift is stuck\", \"labels\": [\"repair\", \"sales\"], \"threshold\": 0}'")]
+pub(crate) struct ServeArgs {
+    /// A model to serve as NAME=DIR, or DIR under its folder's name; may be repeated. Without it, the built-in ones.
+    #[arg(long = "model", value_name = "NAME=DIR", help_heading = "Models")]
+    pub(crate) models: Vec<String>,
+    /// What runs the models.
+    #[arg(long, value_enum, default_value_t, env = "DIKAST_BACKEND", help_heading = "Models")]
+    pub(crate) backend: BackendChoice,
+    /// Most tokens of a request [default: each model's own].
+    #[arg(long, value_name = "N", value_parser = super::values::tokens, help_heading = "Models")]
+    pub(crate) max_tokens: Option<std::num::NonZeroUsize>,
+    /// Every model name of a request means the default model.
+    #[arg(long, help_heading = "Models")]
+    pub(crate) any_model: bool,
+    /// Labels of the routes whose requests have none, with commas between them.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Models")]
+    pub(crate) default_labels: Vec<String>,
+
+    /// Address and port to listen on; port 0 picks a free one, which is printed.
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:8080",
+        env = "DIKAST_LISTEN",
+        help_heading = "Network"
+    )]
+    pub(crate) listen: String,
+    /// File with one key a line; callers must send one of them.
+    #[arg(long, value_name = "FILE", env = "DIKAST_API_KEY_FILE", help_heading = "Network")]
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// A key; callers must send it. Better given by the variable, which other users cannot see.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "DIKAST_API_KEY",
+        hide_env_values = true,
+        help_heading = "Network"
+    )]
+    pub(crate) api_key: Option<String>,
+    /// Listen on an address that other machines reach, without a key.
+    #[arg(long, help_heading = "Network")]
+    pub(crate) insecure: bool,
+    /// Most bytes of a body as it comes.
+    #[arg(long, value_name = "BYTES", default_value_t = 13 << 20, help_heading = "Network")]
+    pub(crate) max_body: usize,
+
+    /// How long the device waits for company for a request, for example 2ms.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms", help_heading = "Scheduling")]
+    pub(crate) max_wait: Duration,
+    /// Most tokens of one batch.
+    #[arg(long, value_name = "N", value_parser = super::values::tokens, default_value = "4096", help_heading = "Scheduling")]
+    pub(crate) batch_tokens: std::num::NonZeroUsize,
+    /// Most tokens waiting and running, for each model; further requests get 503.
+    #[arg(long, value_name = "N", default_value_t = 1 << 16, help_heading = "Scheduling")]
+    pub(crate) queue_tokens: usize,
+    /// Most requests waiting and running, for each model; further ones get 503.
+    #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Scheduling")]
+    pub(crate) queue_requests: usize,
+    /// How long a request may wait for its turn.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Scheduling")]
+    pub(crate) queue_timeout: Duration,
+    /// How long running requests may take once the server is told to end.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Scheduling")]
+    pub(crate) grace: Duration,
+
+    /// What `confidence` means.
+    #[arg(long, value_parser = dikast_core::request::Confidence::NAMES, default_value = "typesafe", help_heading = "Answers")]
+    pub(crate) confidence: String,
+    /// Digits after the point; 4 is what CLEF's reference writes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=15), default_value_t = 6, help_heading = "Answers")]
+    pub(crate) decimals: u8,
+    /// One line a request on standard error, without anything that callers sent.
+    #[arg(long, value_enum, default_value_t, env = "DIKAST_LOG", help_heading = "Answers")]
+    pub(crate) log: Log,
+}
+
+/// `--log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Log {
+    /// No lines.
+    Off,
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON map a line.
+    Json,
+}
+
+/// A time with its unit, up to a day.
+fn duration(text: &str) -> Result<Duration, String> {
+    const DAY: f64 = 86_400.0;
+    let text = text.trim();
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e-3),
+        (None, Some(number)) => (number, 1.0),
+        (None, None) => return Err("a unit is missing; 250ms or 30s is allowed".to_owned()),
+    };
+    match number.parse::<f64>().map(|n| n * unit) {
+        Ok(seconds) if (0.0..=DAY).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("250ms or 30s is allowed, up to a day".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_their_unit() {
+        for (text, milliseconds) in [("0ms", 0), ("250ms", 250), ("1.5s", 1500), ("86400s", 86_400_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "5", "-1s", "86401s", "NaNs", "infs", "s", "ms", "5m"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `dikast serve`: arguments → models and settings of the server.
+
+mod keys;
+mod models;
+
+use std::io::Write as _;
+use std::net::ToSocketAddrs as _;
+
+use dikast_core::request::Confidence;
+use dikast_server::{Config, LogFormat, ServeError, Server};
+
+use crate::args::{Log, ServeArgs};
+use crate::exit::{Failure, Result};
+
+/// Serves until a signal.
+pub(crate) fn run(args: &ServeArgs) -> Result<()> {
+    let config = config(args)?;
+    let models = models::sources(&args.models, args.backend)?;
+    let server = Server::start(config, models).map_err(failure)?;
+    if server.wait_ready() {
+        let mut out = std::io::stdout().lock();
+        let line = writeln!(out, "ready on http://{}", server.address());
+        line.and_then(|()| out.flush()).map_err(Failure::Stdout)?;
+    }
+    server.join().map_err(failure)
+}
+
+fn config(args: &ServeArgs) -> Result<Config> {
+    let listen = args.listen.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(|| {
+        Failure::usage(format!(
+            "--listen {}: ADDRESS:PORT is allowed, for example 127.0.0.1:8080",
+            args.listen
+        ))
+    })?;
+    let confidence = Confidence::from_name(&args.confidence)
+        .ok_or_else(|| Failure::usage(format!("--confidence {}: unknown", args.confidence)))?;
+    Ok(Config {
+        listen,
+        keys: keys::read(args.api_key.as_deref(), args.api_key_file.as_deref())?,
+        insecure: args.insecure,
+        max_wait: args.max_wait,
+        batch_tokens: args.batch_tokens.get(),
+        queue_tokens: args.queue_tokens,
+        queue_requests: args.queue_requests,
+        max_tokens: args.max_tokens.map(std::num::NonZeroUsize::get),
+        queue_timeout: args.queue_timeout,
+        grace: args.grace,
+        body_bytes: args.max_body,
+        decimals: args.decimals,
+        confidence,
+        any_model: args.any_model,
+        default_labels: args.default_labels.iter().map(|l| l.trim().to_owned()).collect(),
+        log: match args.log {
+            Log::Off => LogFormat::Off,
+            Log::Text => LogFormat::Text,
+            Log::Json => LogFormat::Json,
+        },
+        signals: true,
+        ..Config::default()
+    })
+}
+
+fn failure(error: ServeError) -> Failure {
+    match error {
+        ServeError::NoKey(_) | ServeError::Setting(_) => Failure::usage(error.to_string()),
+        ServeError::Model { source, .. } => Failure::Model(source),
+        ServeError::Listen { address, source } => Failure::io(format!("listening on {address}"))(source),
+        ServeError::System(source) => Failure::io("starting the server")(source),
+        ServeError::Cut { requests } => {
+            let message = format!("{requests} still running at the end of --grace");
+            Failure::io("ending the server")(std::io::Error::new(std::io::ErrorKind::TimedOut, message))
+        }
+    }
+}

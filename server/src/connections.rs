@@ -1,0 +1,70 @@
+//! Connections: accepted up to a limit, each served as HTTP/1.1, all ended together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::config::Config;
+
+/// Bytes of a head and of what is read ahead of a body.
+const BUFFER: usize = 64 << 10;
+/// Headers of a request.
+const HEADERS: usize = 100;
+
+/// All connections of a server.
+pub(crate) struct Connections {
+    listener: TcpListener,
+    router: Router,
+    graceful: GracefulShutdown,
+    room: Arc<Semaphore>,
+    http: http1::Builder,
+}
+
+impl Connections {
+    pub(crate) fn new(listener: TcpListener, router: Router, config: &Config) -> Self {
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(config.read_timeout)
+            .max_buf_size(BUFFER)
+            .max_headers(HEADERS);
+        let room = Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS)));
+        Self { listener, router, graceful: GracefulShutdown::new(), room, http }
+    }
+
+    /// Accepts one connection and serves it beside. May be dropped at any time.
+    pub(crate) async fn accept(&self) {
+        // Further ones wait in the system's own queue.
+        let Ok(permit) = self.room.clone().acquire_owned().await else { return };
+        let stream = match self.listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // Out of files, most likely: others have to end first.
+                sleep(Duration::from_millis(50)).await;
+                return;
+            }
+        };
+        // Answers are small and somebody waits for them.
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(self.router.clone());
+        let connection = self.graceful.watch(self.http.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            // How a connection broke is the client's business.
+            let _ = connection.await;
+            drop(permit);
+        });
+    }
+
+    /// Lets answers that are on their way arrive, then closes.
+    pub(crate) async fn end(self, end: Instant) {
+        drop(self.listener);
+        let _ = timeout_at(end, self.graceful.shutdown()).await;
+    }
+}

@@ -1,0 +1,84 @@
+//! Bodies: limits before anything is read, then bytes, then JSON.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use dikast_core::request::Json;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::decompress::{self, Encoding};
+use crate::app::App;
+use crate::wire::failure::Failure;
+
+/// Bodies from this size on are decoded and parsed beside the network's threads.
+const LARGE: usize = 64 << 10;
+
+/// A body as JSON. The room that it takes is free again when the second value is dropped.
+pub(super) async fn json(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Json, OwnedSemaphorePermit), Failure> {
+    content_type(headers)?;
+    let encoding = Encoding::of(headers)?;
+    let config = &app.config;
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > config.body_bytes as u64) {
+        return Err(Failure::too_large("the body", config.body_bytes as u64));
+    }
+    // A body of unknown length may become the largest one; compressed ones grow.
+    let plain = encoding == Encoding::Plain;
+    let expected = match declared {
+        Some(length) if plain => length as usize,
+        Some(length) => (length as usize).saturating_mul(8).min(config.plain_bytes),
+        None => config.body_bytes,
+    };
+    let room = room(&app.body_room, expected)?;
+    let bytes = read(body, config.body_bytes, config.read_timeout).await?;
+    let most = config.plain_bytes;
+    let decode = move || {
+        let text = decompress::decompress(encoding, bytes, most)?;
+        Json::parse(&text).map_err(Failure::from)
+    };
+    let json = if expected < LARGE { decode()? } else { blocking(decode).await?? };
+    Ok((json, room))
+}
+
+/// Runs work that takes its time on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Failure::internal("a thread that prepares requests panicked"))
+}
+
+fn room(all: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+    let kib = u32::try_from((bytes >> 10) + 1).unwrap_or(u32::MAX);
+    all.clone().try_acquire_many_owned(kib).map_err(|_| {
+        let soon = std::time::Duration::from_secs(1);
+        Failure::overloaded("bodies_full", "too many bytes of other requests are being read", soon)
+    })
+}
+
+fn content_type(headers: &HeaderMap) -> Result<(), Failure> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let lower = essence.to_ascii_lowercase();
+    if lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json")) {
+        return Ok(());
+    }
+    Err(Failure::media_type("another Content-Type found; send application/json"))
+}
+
+async fn read(body: Body, most: usize, time: std::time::Duration) -> Result<Bytes, Failure> {
+    let collected = tokio::time::timeout(time, Limited::new(body, most).collect()).await;
+    match collected.map_err(|_| Failure::slow_body(time))? {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::too_large("the body", most as u64)),
+        // Whoever sent this is gone, or speaks no HTTP.
+        Err(_) => Err(Failure::invalid("request", "the body broke off")),
+    }
+}

@@ -1,0 +1,128 @@
+//! Around every request: its id, its key, its line in the log, its counters.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::context::{Context, Facts};
+use super::reply::{refuse, set};
+use crate::app::App;
+use crate::log::Line;
+use crate::wire::dialect::Dialect;
+use crate::wire::failure::Failure;
+
+/// Paths that need no key: probes, counters, and what a browser asks first.
+const OPEN: [&str; 9] = [
+    "/livez",
+    "/readyz",
+    "/health",
+    "/healthz",
+    "/ping",
+    "/metrics",
+    "/gliclass/-/healthz",
+    "/openapi.json",
+    "/favicon.ico",
+];
+
+/// Longest request id that is taken over.
+const MAX_ID: usize = 128;
+
+/// The middleware.
+pub(super) async fn around(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let context = Context {
+        id: own_id(request.headers()).unwrap_or_else(|| app.new_id()),
+        dialect: Dialect::of(path),
+        arrived: Instant::now(),
+    };
+    let open = OPEN.contains(&path) || (path == "/" && request.method() == Method::GET);
+    let route = request.extensions().get::<MatchedPath>().map_or("unknown", |m| m.as_str()).to_owned();
+    let mut record = Record { app, route, method: request.method().clone(), context, ended: false };
+    let allowed = open || is_allowed(&record.app, request.headers());
+    let mut response = match allowed {
+        true => {
+            request.extensions_mut().insert(record.context.clone());
+            next.run(request).await
+        }
+        false => {
+            let found = presented(request.headers()).next().is_some();
+            refuse(&record.context, &Failure::unauthorized(found))
+        }
+    };
+    for name in ["x-request-id", "x-typesafe-request-id"] {
+        set(&mut response, HeaderName::from_static(name), &record.context.id);
+    }
+    let facts = response.extensions_mut().remove::<Facts>().unwrap_or_default();
+    record.end(response.status(), &facts);
+    response
+}
+
+/// The caller's id for the request, if it is short and printable.
+fn own_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let good = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    good.then(|| id.to_owned())
+}
+
+/// Keys that a request presents, in any of the three headers.
+fn presented(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let bearer = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+    let bearer = bearer.map(|value| match value.split_at_checked(7) {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => key.trim_ascii(),
+        _ => value,
+    });
+    let others = ["x-api-key", "api-subscription-key"].into_iter();
+    bearer.into_iter().chain(others.filter_map(|name| headers.get(name)).map(|value| value.as_bytes()))
+}
+
+fn is_allowed(app: &App, headers: &HeaderMap) -> bool {
+    app.keys.is_empty() || presented(headers).any(|key| app.keys.knows(key))
+}
+
+/// Counts and logs a request when it ends, also when the client goes away before.
+struct Record {
+    app: Arc<App>,
+    route: String,
+    method: Method,
+    context: Context,
+    ended: bool,
+}
+
+impl Record {
+    fn end(&mut self, status: StatusCode, facts: &Facts) {
+        self.ended = true;
+        self.write(status.as_str(), status.as_u16(), facts);
+    }
+
+    fn write(&self, label: &str, status: u16, facts: &Facts) {
+        let took: Duration = self.context.arrived.elapsed();
+        let model = facts.model.as_deref();
+        self.app.metrics.answered(&self.route, model.unwrap_or(""), label, took);
+        self.app.log.request(&Line {
+            request_id: &self.context.id,
+            method: self.method.as_str(),
+            route: &self.route,
+            model,
+            status,
+            code: facts.code,
+            tokens: facts.tokens,
+            questions: facts.questions,
+            milliseconds: took.as_secs_f64() * 1e3,
+            fault: facts.fault.as_deref(),
+        });
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.ended {
+            // The status that proxies log for a client that went away.
+            self.write("cancelled", 499, &Facts { code: Some("cancelled"), ..Facts::default() });
+        }
+    }
+}

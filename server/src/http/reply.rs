@@ -1,0 +1,85 @@
+//! Answers and refusals as responses.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use dikast_core::request::Json;
+
+use super::context::{Context, Facts};
+use crate::queue::Done;
+use crate::wire::failure::{Failure, Kind};
+
+/// An answer.
+pub(super) struct Answered {
+    pub(super) body: Json,
+    pub(super) facts: Facts,
+    /// Times of the longest of its parts.
+    pub(super) waited: Duration,
+    pub(super) ran: Duration,
+}
+
+impl Answered {
+    pub(super) fn new(body: Json, facts: Facts, done: &Done) -> Self {
+        Self { body, facts, waited: done.waited, ran: done.ran }
+    }
+}
+
+/// The response to a request.
+pub(super) fn reply(context: &Context, outcome: Result<Answered, Failure>) -> Response {
+    match outcome {
+        Ok(answered) => {
+            let mut response = json(StatusCode::OK, &answered.body);
+            let milliseconds = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
+            set(&mut response, HeaderName::from_static("x-queue-ms"), &milliseconds(answered.waited));
+            set(&mut response, HeaderName::from_static("x-inference-ms"), &milliseconds(answered.ran));
+            response.extensions_mut().insert(answered.facts);
+            response
+        }
+        Err(failure) => refuse(context, &failure),
+    }
+}
+
+/// A refusal.
+pub(super) fn refuse(context: &Context, failure: &Failure) -> Response {
+    let status =
+        StatusCode::from_u16(failure.status(context.dialect)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(status, &failure.body(context.dialect, &context.id));
+    if let Some(time) = failure.retry_after {
+        let seconds = (time.as_millis().div_ceil(1000)).max(1);
+        set(&mut response, RETRY_AFTER, &seconds.to_string());
+        let milliseconds = time.as_millis().max(1).to_string();
+        set(&mut response, HeaderName::from_static("retry-after-ms"), &milliseconds);
+    }
+    match failure.kind {
+        Kind::Unauthorized => set(&mut response, WWW_AUTHENTICATE, "Bearer"),
+        // The rest of the body is not read.
+        Kind::TooLarge | Kind::SlowBody => set(&mut response, axum::http::header::CONNECTION, "close"),
+        _ => {}
+    }
+    let fault = (failure.kind == Kind::Internal).then(|| failure.message.clone());
+    response.extensions_mut().insert(Facts { code: Some(failure.code), fault, ..Facts::default() });
+    response
+}
+
+/// A JSON body.
+pub(super) fn json(status: StatusCode, body: &Json) -> Response {
+    text(status, "application/json", body.to_string())
+}
+
+/// A body of any type.
+pub(super) fn text(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Sets a header; what no header may hold is left out.
+pub(super) fn set(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,29 @@
+//! The HTTP server of Dikast: typed decisions and zero-shot labels in the formats that existing clients send.
+//!
+//! ```text
+//! connection ──► exchange ──► wire ──► preparation ──► queue ──► worker ──► answers ──► wire
+//!                id, key,     JSON →   tokens, on a    by tokens  owns the
+//!                log, counts  request  thread of many             device
+//! ```
+//!
+//! [`Server::start`] takes [`Config`] and one [`ModelSource`] a model. Each model has a thread that owns its device, and a
+//! queue in front of it; what runs together is decided in `queue` alone, and an answer has the same bits whatever else runs.
+
+mod app;
+mod config;
+mod connections;
+mod error;
+mod http;
+mod keys;
+mod log;
+mod metrics;
+mod model;
+mod queue;
+mod server;
+mod signals;
+mod wire;
+
+pub use config::{Config, LogFormat};
+pub use error::ServeError;
+pub use model::ModelSource;
+pub use server::Server;

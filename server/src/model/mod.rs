@@ -1,0 +1,13 @@
+//! Served models: what the outside knows of them, and the thread behind each.
+
+mod family;
+mod host;
+mod registry;
+mod slot;
+mod source;
+
+pub(crate) use host::{Host, Loaded};
+pub(crate) use registry::Registry;
+pub(crate) use slot::{Slot, Status};
+pub use source::ModelSource;
+pub(crate) use source::Start;

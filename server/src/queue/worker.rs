@@ -1,0 +1,112 @@
+//! The thread that owns a device.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use dikast_core::backend::Backend;
+use dikast_core::engine::{Engine, Model};
+use dikast_core::{Error, Result};
+
+use super::{Queue, Taken};
+
+/// What the outside learns of a worker.
+pub(crate) trait Watch {
+    /// A batch ran.
+    fn ran(&self, batch: Ran);
+    /// The device went away; nothing is served until [`Watch::recovered`].
+    fn lost(&self, error: &Error);
+    /// The device is back.
+    fn recovered(&self);
+}
+
+/// A batch that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ran {
+    /// Requests in it.
+    pub(crate) requests: usize,
+    /// Token rows in it.
+    pub(crate) tokens: usize,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+/// Serves a queue until it is closed and empty.
+///
+/// After [`Error::DeviceLost`] (a panic below counts as that) the device is opened again, once for each loss, and the
+/// batch runs again: the requests notice nothing but the time.
+///
+/// # Errors
+/// What the device failed with when it did not come back; everybody inside is then refused.
+pub(crate) fn serve<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    open: &dyn Fn() -> Result<B>,
+    queue: &Queue<M::Sequence>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    while let Some(batch) = queue.take() {
+        let outcome = run(engine, queue, watch, batch);
+        let Err((lost, batch)) = outcome else { continue };
+        watch.lost(&lost);
+        let back = open().and_then(|device| engine.replace_backend(device));
+        let again = back.map_err(|error| (error, None)).and_then(|()| {
+            watch.recovered();
+            run(engine, queue, watch, batch).map_err(|(error, batch)| (error, Some(batch)))
+        });
+        match again {
+            Ok(()) => {}
+            // The same requests lose the device again: they are refused, others may be luckier on a new one.
+            Err((error, Some(batch))) => {
+                watch.lost(&error);
+                queue.fail(&batch, &error);
+                if let Err(error) = open().and_then(|device| engine.replace_backend(device)) {
+                    queue.abandon(&error);
+                    return Err(error);
+                }
+                watch.recovered();
+            }
+            Err((error, None)) => {
+                queue.abandon(&lost);
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a batch and hands out its logits; gives it back if the device went away. Another failure of a batch of several
+/// requests may be the fault of one: each runs alone then.
+fn run<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    queue: &Queue<M::Sequence>,
+    watch: &dyn Watch,
+    batch: Taken<M::Sequence>,
+) -> std::result::Result<(), (Error, Taken<M::Sequence>)> {
+    let start = Instant::now();
+    match logits(engine, &batch) {
+        Ok(logits) => {
+            let took = start.elapsed();
+            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took });
+            queue.finish(&batch, took, logits);
+            Ok(())
+        }
+        Err(lost @ Error::DeviceLost { .. }) => Err((lost, batch)),
+        Err(error) if batch.requests() == 1 => {
+            queue.fail(&batch, &error);
+            Ok(())
+        }
+        Err(_) => batch.apart().into_iter().try_for_each(|one| run(engine, queue, watch, one)),
+    }
+}
+
+fn logits<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    batch: &Taken<M::Sequence>,
+) -> Result<Vec<Vec<f32>>> {
+    let sequences = batch.sequences();
+    // What a panic leaves behind in the engine's device is thrown away with the device.
+    let run = AssertUnwindSafe(|| pollster::block_on(engine.logits(&sequences)));
+    catch_unwind(run).unwrap_or_else(|_| {
+        let message = "the worker panicked; see standard error".to_owned();
+        Err(Error::DeviceLost { device: engine.backend().capabilities().device.clone(), message })
+    })
+}
