@@ -30,7 +30,7 @@ mod special;
 
 pub use media::{MediaLayout, VideoForm, VideoGrid, pair_seconds};
 pub use prompt::ClefPrompt;
-pub use record::{MediaKind, MediaSpan, QuestionSlots, Record};
+pub use record::{MediaSpan, QuestionSlots, Record};
 pub use render::render;
 pub use special::MediaIds;
 

@@ -1,7 +1,8 @@
 //! Placeholders, rows and positions of pictures and videos.
 
 use dikast_core::Error;
-use dikast_core::tokens::clef::{DEFAULT_MAX_TOKENS, MediaKind, MediaLayout, VideoForm};
+use dikast_core::media::MediaKind;
+use dikast_core::tokens::clef::{DEFAULT_MAX_TOKENS, MediaLayout, VideoForm};
 use serde_json::json;
 
 use crate::fixture::{PROMPT, case, cases, expected, media_tensor};

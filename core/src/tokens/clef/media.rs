@@ -1,6 +1,7 @@
 //! Placeholders of pictures and videos.
 
-use super::{MERGE, MediaIds, MediaKind, MediaSpan};
+use super::{MERGE, MediaIds, MediaSpan};
+use crate::media::MediaKind;
 use crate::request::validate::at_most;
 use crate::tokens::{Span, Tokenizer};
 use crate::{Error, Result};

@@ -31,8 +31,8 @@ pub(super) fn positions(tokens: usize, spans: &[MediaSpan]) -> Vec<[i32; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MediaKind;
     use super::*;
+    use crate::media::MediaKind;
     use crate::tokens::Span;
 
     #[test]

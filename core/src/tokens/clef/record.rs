@@ -1,5 +1,6 @@
 //! A request as one sequence.
 
+use crate::media::MediaKind;
 use crate::request::QuestionKind;
 use crate::tokens::Span;
 
@@ -57,13 +58,4 @@ pub struct MediaSpan {
     pub rows: Span,
     /// Height and width in merged squares; their product is the number of rows.
     pub grid: [u32; 2],
-}
-
-/// Picture or video.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MediaKind {
-    /// A picture.
-    Image,
-    /// A video.
-    Video,
 }
