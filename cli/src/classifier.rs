@@ -39,14 +39,14 @@ pub(crate) enum BackendChoice {
 const WORTH_A_DEVICE: u64 = 256 << 20;
 
 /// Work with a model on a backend that is chosen when the program runs.
-pub(crate) trait OnBackend {
+pub(crate) trait OnBackend<M = GliClass> {
     /// What comes out.
     type Output;
 
     /// Does the work. `open` opens the device; called again, it opens it anew.
     fn run<B: Backend + 'static>(
         self,
-        model: GliClass,
+        model: M,
         open: fn() -> Result<B>,
     ) -> crate::exit::Result<Self::Output>;
 }
@@ -58,7 +58,18 @@ pub(crate) fn on_backend<W: OnBackend>(
     work: W,
 ) -> crate::exit::Result<W::Output> {
     let model = GliClass::load(files).map_err(crate::exit::Failure::Model)?;
-    match resolved(choice, model.weights().total_bytes()) {
+    let bytes = model.weights().total_bytes();
+    choose(model, bytes, choice, work)
+}
+
+/// Does work with a model whose weights have `bytes` bytes on the chosen backend.
+pub(crate) fn choose<M, W: OnBackend<M>>(
+    model: M,
+    bytes: u64,
+    choice: BackendChoice,
+    work: W,
+) -> crate::exit::Result<W::Output> {
+    match resolved(choice, bytes) {
         BackendChoice::Wgpu => work.run(model, open_device),
         BackendChoice::Cuda => work.run(model, open_cuda),
         BackendChoice::Auto | BackendChoice::Cpu => work.run(model, open_cpu),

@@ -6,11 +6,16 @@ mod bench;
 mod classifier;
 mod classify;
 mod complete;
+mod decide;
+mod decider;
 mod exit;
+mod folder;
 mod inspect;
 mod model;
+mod quantize;
 mod request;
 mod serve;
+mod source;
 mod synth;
 mod terminal;
 mod threads;
@@ -23,11 +28,14 @@ fn main() -> ExitCode {
     let cli = Cli::from_process();
     threads::limit();
     let outcome = match cli.command {
-        Command::Classify(args) if args.batch.input.is_some() => batch::run(&args),
+        Command::Classify(args) if args.batch.input.is_some() => batch::classify(&args),
         Command::Classify(args) => classify::run(&args),
+        Command::Decide(args) if args.batch.input.is_some() => batch::decide(&args),
+        Command::Decide(args) => decide::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Quantize(args) => quantize::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),
         Command::Man { dir } => complete::man(dir.as_deref()),

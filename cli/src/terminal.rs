@@ -1,5 +1,6 @@
 //! What may reach a terminal: visible characters, cut to a width counted in cells.
 
+pub(crate) mod bars;
 mod words;
 
 use std::borrow::Cow;

@@ -2,6 +2,7 @@
 //! format, the same bytes for the same seed on every machine. For benchmarks and memory figures at full size, never
 //! for quality.
 
+mod clef;
 mod preset;
 mod provenance;
 mod recipe;
@@ -14,6 +15,18 @@ pub use provenance::Provenance;
 pub use recipe::{Format, Recipe, Written};
 pub use write::write;
 
-/// Names of all files that [`write()`] may write.
-pub const FILES: [&str; 5] =
-    [recipe::CONFIG, recipe::TOKENIZER, recipe::TOKENIZER_CONFIG, recipe::PROVENANCE, recipe::WEIGHTS];
+/// Whether [`write()`] may write a file of this name.
+pub fn is_output(name: &str) -> bool {
+    const OWN: [&str; 7] = [
+        recipe::CONFIG,
+        recipe::TOKENIZER,
+        recipe::TOKENIZER_CONFIG,
+        recipe::PROVENANCE,
+        "joint_head_config.json",
+        "processor_config.json",
+        "model.safetensors.index.json",
+    ];
+    let shard = name.strip_prefix("model").or_else(|| name.strip_prefix("joint_head"));
+    let shard = shard.and_then(|rest| rest.strip_suffix(".safetensors"));
+    OWN.contains(&name) || shard.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}

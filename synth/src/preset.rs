@@ -3,10 +3,13 @@
 use serde_json::{Value, json};
 
 /// Names that [`preset`] knows.
-pub const PRESETS: [&str; 2] = ["gliclass-multilang-ultra", "gliclass-multilang-mini"];
+pub const PRESETS: [&str; 4] = ["gliclass-multilang-ultra", "gliclass-multilang-mini", "clef-27b", "clef-9b"];
 
 /// The `config.json` of a published model, as far as its tensors and inference need it.
 pub fn preset(name: &str) -> Option<Value> {
+    if name.starts_with("clef-") {
+        return crate::clef::preset(name);
+    }
     // Sizes of mT5-XL and mT5-base; the vocabulary is that of the published files.
     let (d_model, d_ff, heads, layers) = match name {
         "gliclass-multilang-ultra" => (2048, 5120, 32, 24),

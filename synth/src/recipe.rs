@@ -1,6 +1,7 @@
 //! What to write, and what was written.
 
 use dikast_core::checkpoint::ModelFiles;
+use dikast_core::numerics::hadamard::Group;
 use serde_json::Value;
 
 pub(crate) const CONFIG: &str = "config.json";
@@ -9,13 +10,18 @@ pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 pub(crate) const PROVENANCE: &str = "provenance.json";
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 
-/// How the encoder's projections are stored; everything else is BF16.
+/// How the large projections are stored; everything else is BF16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// BF16.
     Bf16,
     /// E4M3 codes with a BF16 scale per output channel (compressed-tensors FP8_DYNAMIC).
     Fp8,
+    /// INT8 codes with an F32 scale per output channel, rotated in groups (ConvRot).
+    Int8ConvRot {
+        /// Features that are rotated together.
+        group: Group,
+    },
 }
 
 impl Format {
@@ -24,6 +30,7 @@ impl Format {
         match self {
             Self::Bf16 => "bf16",
             Self::Fp8 => "fp8",
+            Self::Int8ConvRot { .. } => "int8-convrot",
         }
     }
 }
@@ -33,7 +40,7 @@ impl Format {
 pub struct Recipe {
     /// `config.json`; what it says of a quantization is replaced by `format`.
     pub config: Value,
-    /// How the encoder's projections are stored.
+    /// How the large projections are stored.
     pub format: Format,
     /// Every number follows from it and from the tensor's name.
     pub seed: u64,
@@ -46,7 +53,7 @@ pub struct Recipe {
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes of `model.safetensors`.
+    /// Bytes of the weight files.
     pub bytes: u64,
     /// Numbers of the model, scales of quantized weights left out.
     pub parameters: u64,

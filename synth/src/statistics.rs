@@ -2,12 +2,12 @@
 //! different size, a few loud columns and heavy tails, as quantizers meet them in practice.
 
 use rand::SeedableRng;
-use rand_distr::{Distribution, StandardNormal};
+use rand_distr::{Distribution, StandardNormal, StandardUniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// How a tensor's values are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
     /// A matrix with this standard deviation.
     Matrix(f64),
     /// A norm's weight: about one.
@@ -16,6 +16,29 @@ enum Kind {
     Bias,
     /// One number.
     Constant(f32),
+    /// Normal around a mean.
+    Normal {
+        /// The mean.
+        mean: f32,
+        /// The standard deviation.
+        deviation: f32,
+    },
+    /// The weight of a norm that adds one to it: about zero, but for one channel in four hundred that is loud.
+    ZeroGain,
+    /// The logarithm of a number that is drawn evenly.
+    LogUniform {
+        /// Smallest number.
+        low: f32,
+        /// Largest.
+        high: f32,
+    },
+    /// What softplus turns into a number whose logarithm is drawn evenly.
+    Softplus {
+        /// Smallest number.
+        low: f32,
+        /// Largest.
+        high: f32,
+    },
 }
 
 /// One tensor's generator.
@@ -30,9 +53,6 @@ pub(crate) struct Source {
 impl Source {
     /// The generator of a GLiClass tensor by its name.
     pub(crate) fn new(name: &str, shape: &[usize], seed: u64) -> Self {
-        let seed = name
-            .bytes()
-            .fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
         let k = shape.last().copied().unwrap_or(1) as f64;
         let kind = if name == "model.logit_scale" {
             Kind::Constant(2.6592)
@@ -48,9 +68,17 @@ impl Source {
         } else {
             Kind::Matrix(k.powf(-0.5))
         };
+        Self::of(kind, name, k as usize, seed)
+    }
+
+    /// A generator of rows of `width` numbers; the name makes its numbers its own.
+    pub(crate) fn of(kind: Kind, name: &str, width: usize, seed: u64) -> Self {
+        let seed = name
+            .bytes()
+            .fold(seed ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
         let mut rng = row_rng(seed, u64::MAX);
         let columns = match kind {
-            Kind::Matrix(_) => (0..k as usize)
+            Kind::Matrix(_) => (0..width)
                 .map(|_| {
                     let z: f32 = StandardNormal.sample(&mut rng);
                     if z > 2.6 { 4.0 } else { (0.15 * z).exp() }
@@ -64,10 +92,30 @@ impl Source {
     /// Draws row `row` (a vector is one row).
     pub(crate) fn row(&self, row: usize, out: &mut [f32]) {
         let mut rng = row_rng(self.seed, row as u64);
+        if let Kind::LogUniform { low, high } | Kind::Softplus { low, high } = self.kind {
+            for x in out {
+                let share: f32 = StandardUniform.sample(&mut rng);
+                let between = |a: f32, b: f32| a + (b - a) * share;
+                *x = match self.kind {
+                    Kind::LogUniform { .. } => between(low, high).ln(),
+                    _ => between(low.ln(), high.ln()).exp().exp_m1().ln(),
+                };
+            }
+            return;
+        }
         let mut normal = || -> f32 { StandardNormal.sample(&mut rng) };
         match self.kind {
             Kind::Constant(c) => out.fill(c),
             Kind::Gain => out.iter_mut().for_each(|x| *x = (0.2 * normal()).exp()),
+            Kind::Normal { mean, deviation } => out.iter_mut().for_each(|x| *x = mean + deviation * normal()),
+            Kind::ZeroGain => {
+                for x in out {
+                    let (z, loud) = (normal(), normal());
+                    *x = if loud > 2.8 { 7.0 } else { 0.2 * z };
+                }
+            }
+            // Drawn above.
+            Kind::LogUniform { .. } | Kind::Softplus { .. } => {}
             Kind::Bias => out.iter_mut().for_each(|x| *x = 0.02 * normal()),
             Kind::Matrix(deviation) => {
                 let size = deviation as f32 * (0.2 * normal()).exp();

@@ -21,14 +21,21 @@ use crate::tokenizer::tokenizer;
 /// Rows drawn at once: what is in memory of a tensor.
 const ROWS: usize = 1024;
 
-/// Writes a GLiClass model into `dir`, which is made where it is missing: `config.json`, `tokenizer.json`,
-/// `provenance.json` and `model.safetensors`. `progress` gets bytes of the weights done and in all.
+/// Writes a GLiClass or CLEF model into `dir`, which is made where it is missing: configurations, `tokenizer.json`,
+/// `provenance.json` and the weight files. `progress` gets bytes of the weights done and in all.
 ///
 /// # Errors
 /// [`Error::Io`] naming the file that cannot be written; [`Error::Unsupported`] for a configuration of another kind
 /// of model, [`Error::Checkpoint`] for a faulty one and for a tokenizer that does not belong to it. Nothing is written
 /// in the last two cases.
 pub fn write(dir: &Path, recipe: &Recipe, progress: &mut dyn FnMut(u64, u64)) -> Result<Written> {
+    if crate::clef::is_clef(&recipe.config) {
+        return crate::clef::write(dir, recipe, progress);
+    }
+    if let Format::Int8ConvRot { .. } = recipe.format {
+        let message = "int8-convrot found, allowed for GLiClass: bf16, fp8";
+        return Err(Error::invalid("quant", message));
+    }
     let mut json = recipe.config.clone();
     if let Some(fields) = json.as_object_mut() {
         fields.remove("quantization_config");
@@ -77,7 +84,7 @@ pub fn write(dir: &Path, recipe: &Recipe, progress: &mut dyn FnMut(u64, u64)) ->
     Ok(Written { bytes: all, parameters })
 }
 
-fn io(path: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn io(path: &Path, error: &std::io::Error) -> Error {
     Error::Io { path: path.display().to_string(), message: error.to_string() }
 }
 

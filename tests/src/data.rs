@@ -17,6 +17,11 @@ pub fn gliclass_mini() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/gliclass-mini")
 }
 
+/// The folder of the embedded model for typed questions, with its evaluation data.
+pub fn clef_mini() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/clef-mini")
+}
+
 /// The variants with an mT5 backbone.
 pub const MT5_VARIANTS: [&str; 9] = [
     "cross-attn-alltext",

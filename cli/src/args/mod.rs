@@ -2,7 +2,9 @@
 
 mod bench;
 mod classify;
+mod decide;
 mod environment;
+mod quantize;
 mod serve;
 mod synth;
 mod values;
@@ -12,7 +14,9 @@ use std::path::PathBuf;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use bench::BenchArgs;
-pub(crate) use classify::{ClassifyArgs, Format, InputFormat, Shape, Truncate};
+pub(crate) use classify::{BatchArgs, ClassifyArgs, Format, InputFormat, Shape, Truncate};
+pub(crate) use decide::{Asked, AskedArgs, DecideArgs, DecideBatchArgs, DecideFormat, StateAs};
+pub(crate) use quantize::{QuantizeArgs, SchemeName};
 pub(crate) use serve::{Log, ServeArgs};
 pub(crate) use synth::{Quant, SynthArgs};
 
@@ -41,12 +45,16 @@ impl Cli {
 pub(crate) enum Command {
     /// Judge a text, or a file of texts, by labels of your choice.
     Classify(Box<ClassifyArgs>),
+    /// Answer typed questions about a text, JSON, pictures or videos, or a file of requests.
+    Decide(Box<DecideArgs>),
     /// Show what a model is made of and what it needs.
     Inspect(InspectArgs),
     /// Measure how fast a model runs on this machine, and how near that is to what the machine can do.
     Bench(BenchArgs),
     /// Answer over HTTP, in the formats that existing clients send.
     Serve(Box<ServeArgs>),
+    /// Make a model smaller: its large projections in 8 bits, in a folder of its own.
+    Quantize(QuantizeArgs),
     /// Write a model of random weights at real shapes, for benchmarks.
     Synth(SynthArgs),
     /// Print the completion script for a shell.
@@ -156,6 +164,67 @@ mod tests {
         for delimiter in ["ab", "0", "9"] {
             assert!(refused(&["classify", "--labels", "x", "--input", "-", "--delimiter", delimiter]));
         }
+    }
+
+    #[test]
+    fn decide_refuses_contradictions() {
+        for args in [
+            &["--state", "s", "--input", "b"][..],
+            &["--image", "p.png", "--input", "b"],
+            &["--state", "s", "--resume"],
+            &["--state", "s", "--output", "o"],
+            &["--state", "s", "--fps", "2"],
+            &["--video", "v", "--fps", "0"],
+            &["--video", "v", "--fps", "NaN"],
+            &["--json", "--format", "table"],
+            &["--json", "--input", "b"],
+            &["--decimals", "18"],
+            &["--decimals", "some"],
+            &["--confidence", "high"],
+            &["--max-tokens", "0"],
+        ] {
+            assert!(refused(&[&["decide"], args].concat()), "{args:?}");
+        }
+        assert!(!refused(&["decide", "--input", "b", "--output", "o", "--ask", "q"]));
+    }
+
+    #[test]
+    fn questions_keep_the_order_of_their_flags() {
+        let args = [
+            "dikast",
+            "decide",
+            "-r",
+            "1",
+            "--ask",
+            "2",
+            "--questions",
+            "3",
+            "-r",
+            "4",
+            "-c",
+            "5",
+            "-a",
+            "6",
+        ];
+        let Ok(Cli { command: Command::Decide(args) }) = Cli::try_parse_from(args) else { panic!("refused") };
+        let asked = args.asked.0.iter().map(|a| match a {
+            Asked::Rate(v) => format!("rate {v}"),
+            Asked::Ask(v) => format!("ask {v}"),
+            Asked::Questions(v) => format!("questions {v}"),
+            Asked::Choose(v) => format!("choose {v}"),
+        });
+        let expected = ["rate 1", "ask 2", "questions 3", "rate 4", "choose 5", "ask 6"];
+        assert_eq!(asked.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn groups_are_powers_of_four() {
+        let quantize = |size| ["quantize", "a", "b", "--scheme", "int8-convrot", "--group-size", size];
+        for size in ["0", "8", "128", "512", "4096", "x", "-4"] {
+            assert!(refused(&quantize(size)), "{size}");
+        }
+        assert!(!refused(&quantize("64")));
+        assert!(refused(&["quantize", "a", "b"]));
     }
 
     #[test]

@@ -2,12 +2,19 @@
 
 use std::num::NonZeroUsize;
 
+use dikast_core::numerics::hadamard::Group;
 use dikast_core::request::limits::MAX_TOKENS;
 
 /// A number of tokens that a request may have.
 pub(crate) fn tokens(value: &str) -> Result<NonZeroUsize, String> {
     let number: NonZeroUsize = value.parse().map_err(|e: std::num::ParseIntError| e.to_string())?;
     if number.get() > MAX_TOKENS { Err(format!("must be at most {MAX_TOKENS}")) } else { Ok(number) }
+}
+
+/// The size of a rotation group.
+pub(crate) fn group(value: &str) -> Result<Group, String> {
+    let sizes = Group::SIZES.map(|s| s.to_string()).join(", ");
+    value.parse().ok().and_then(Group::new).ok_or_else(|| format!("must be one of {sizes}"))
 }
 
 /// A probability.
@@ -25,4 +32,23 @@ pub(crate) fn delimiter(value: &str) -> Result<u8, String> {
         [byte] if byte.is_ascii() => Ok(*byte),
         _ => Err("must be one ASCII character, or \\t".to_owned()),
     }
+}
+
+/// Digits after the point; `None` are all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decimals(pub(crate) Option<u8>);
+
+/// A number of digits, or `all`.
+pub(crate) fn decimals(value: &str) -> Result<Decimals, String> {
+    match value.parse() {
+        Ok(digits @ 0..=17) => Ok(Decimals(Some(digits))),
+        _ if value == "all" => Ok(Decimals(None)),
+        _ => Err("must be a number from 0 to 17, or all".to_owned()),
+    }
+}
+
+/// Frames a second.
+pub(crate) fn frame_rate(value: &str) -> Result<f64, String> {
+    let number: f64 = value.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.001..=1000.0).contains(&number) { Ok(number) } else { Err("must be from 0.001 to 1000".to_owned()) }
 }

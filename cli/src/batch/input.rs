@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use super::files::is_stream;
 use super::identity::Identity;
-use crate::args::{ClassifyArgs, InputFormat};
 use crate::exit::{Failure, Result};
 
 /// An opened input.
@@ -18,20 +18,8 @@ pub(super) struct Input {
     pub(super) identity: Option<Identity>,
 }
 
-/// The name that stands for a standard stream.
-pub(super) fn is_stream(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-/// The path of `--input`.
-pub(super) fn path(args: &ClassifyArgs) -> &Path {
-    // The command is a batch because --input is there.
-    args.batch.input.as_deref().unwrap_or(Path::new("-"))
-}
-
 /// Opens `--input`.
-pub(super) fn open(args: &ClassifyArgs) -> Result<Input> {
-    let path = path(args);
+pub(super) fn open(path: &Path) -> Result<Input> {
     if is_stream(path) {
         let bytes = Box::new(BufReader::with_capacity(1 << 16, io::stdin()));
         return Ok(Input { bytes, length: None, identity: Identity::of_stdin() });
@@ -45,24 +33,4 @@ pub(super) fn open(args: &ClassifyArgs) -> Result<Input> {
     let length = facts.is_file().then_some(facts.len());
     let bytes = Box::new(BufReader::with_capacity(1 << 16, file));
     Ok(Input { bytes, length, identity: Identity::of(&facts) })
-}
-
-/// The format of the input: as said, else by its name.
-pub(super) fn format(args: &ClassifyArgs) -> InputFormat {
-    args.batch.input_format.unwrap_or(if is_csv(path(args)) { InputFormat::Csv } else { InputFormat::Jsonl })
-}
-
-/// The delimiter of the input: as said, else by its name.
-pub(super) fn delimiter(args: &ClassifyArgs) -> u8 {
-    args.batch.delimiter.unwrap_or_else(|| delimiter_of(path(args)))
-}
-
-/// The delimiter that a file's name says.
-pub(super) fn delimiter_of(path: &Path) -> u8 {
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv")) { b'\t' } else { b',' }
-}
-
-/// Whether a file's name says CSV.
-pub(super) fn is_csv(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"))
 }

@@ -4,15 +4,14 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use super::files::{Files, is_stream};
 use super::identity::Identity;
-use super::input;
-use super::reader::Reader;
 use super::reader::hashed::Mark;
+use super::reader::{Reader, Source};
 use super::resume::{self, Done};
 use super::settings::Settings;
 use super::sidecar::Sidecar;
-use super::writer::Encoder;
-use crate::args::ClassifyArgs;
+use super::writer::{Encoder, Form};
 use crate::exit::{Failure, Result};
 use crate::terminal;
 
@@ -26,12 +25,12 @@ pub(super) struct Output {
 }
 
 /// Refuses what can be refused without opening anything. `source` is the file of the input.
-pub(super) fn check(args: &ClassifyArgs, source: Option<Identity>) -> Result<()> {
-    let (from, to) = (input::path(args), args.batch.output.as_path());
-    if args.batch.resume && (input::is_stream(from) || input::is_stream(to)) {
+pub(super) fn check(files: &Files, source: Option<Identity>) -> Result<()> {
+    let (from, to) = (files.input.as_path(), files.output.as_path());
+    if files.resume && (is_stream(from) || is_stream(to)) {
         return Err(Failure::usage("--resume needs files: a stream cannot be continued"));
     }
-    if input::is_stream(to) {
+    if is_stream(to) {
         return refuse_input(source, Identity::of_stdout(), "standard output");
     }
     if let Ok(facts) = to.metadata() {
@@ -43,8 +42,8 @@ pub(super) fn check(args: &ClassifyArgs, source: Option<Identity>) -> Result<()>
     }
     match to.metadata() {
         Ok(facts) if facts.is_dir() => Err(Failure::usage(format!("{}: is a folder", to.display()))),
-        Ok(facts) if facts.is_file() && !args.batch.resume && !args.batch.overwrite => Err(exists(to)),
-        Err(_) if to.is_symlink() && !args.batch.resume && !args.batch.overwrite => {
+        Ok(facts) if facts.is_file() && !files.resume && !files.overwrite => Err(exists(to)),
+        Err(_) if to.is_symlink() && !files.resume && !files.overwrite => {
             let name = to.display();
             Err(Failure::usage(format!("{name}: is a link to nothing; --overwrite creates what it names")))
         }
@@ -69,27 +68,25 @@ fn exists(path: &Path) -> Failure {
 
 impl Output {
     /// Opens the output. With `--resume` this checks what is there and moves `reader` behind it.
-    pub(super) fn open<R: BufRead>(
-        args: &ClassifyArgs,
+    pub(super) fn open<R: BufRead, S: Source, F: Form>(
+        files: &Files,
         source: Option<Identity>,
         settings: Settings,
-        encoder: &Encoder,
-        reader: &mut Reader<R>,
+        encoder: &Encoder<F>,
+        reader: &mut Reader<R, S>,
     ) -> Result<(Self, Done)> {
-        let path = args.batch.output.as_path();
-        if input::is_stream(path) {
+        let path = files.output.as_path();
+        if is_stream(path) {
             let mut output = Self { sink: Box::new(io::stdout()), name: None, sidecar: None };
             output.write(&encoder.header())?;
             return Ok((output, Done::default()));
         }
         let name = path.display().to_string();
-        let file = open_file(args, source, path)?;
+        let file = open_file(files, source, path)?;
         let is_file = file.metadata().is_ok_and(|facts| facts.is_file());
         let sidecar = is_file.then(|| Sidecar::beside(path, settings));
         let done = match &sidecar {
-            Some(sidecar) if args.batch.resume => {
-                continue_file(args, &file, &name, sidecar, encoder, reader)?
-            }
+            Some(sidecar) if files.resume => continue_file(files, &file, &name, sidecar, encoder, reader)?,
             _ => Done::default(),
         };
         if let Some(sidecar) = &sidecar {
@@ -132,15 +129,15 @@ impl Output {
 }
 
 /// Continues an output file after checking that it is the one that this run would have begun.
-fn continue_file<R: BufRead>(
-    args: &ClassifyArgs,
+fn continue_file<R: BufRead, S: Source, F: Form>(
+    files: &Files,
     file: &File,
     name: &str,
     sidecar: &Sidecar,
-    encoder: &Encoder,
-    reader: &mut Reader<R>,
+    encoder: &Encoder<F>,
+    reader: &mut Reader<R, S>,
 ) -> Result<Done> {
-    let force = args.batch.force;
+    let force = files.force;
     let refused = |message: &str| {
         resume::refused(
             name,
@@ -160,12 +157,10 @@ fn continue_file<R: BufRead>(
             return Ok(());
         }
         match left {
-            Some(left) => {
-                left.check_input(done.rows, input::path(args))?.map_err(|message| refused(&message))
-            }
+            Some(left) => left.check_input(done.rows, &files.input)?.map_err(|message| refused(&message)),
             // A finished output has lost its sidecar and needs none: nothing is added to it.
             None if reader.next_row()?.is_none() => {
-                if !args.batch.quiet {
+                if !files.quiet {
                     terminal::warn(&format!("{name} is complete; it may have been made with other flags"));
                 }
                 Ok(())
@@ -175,14 +170,13 @@ fn continue_file<R: BufRead>(
     })
 }
 
-fn open_file(args: &ClassifyArgs, source: Option<Identity>, path: &Path) -> Result<File> {
-    let batch = &args.batch;
+fn open_file(files: &Files, source: Option<Identity>, path: &Path) -> Result<File> {
     // A device or a pipe is no file that could be lost.
     let special = path.metadata().is_ok_and(|facts| !facts.is_file());
     let mut options = OpenOptions::new();
-    if batch.resume {
+    if files.resume {
         options.read(true).append(true).create(true);
-    } else if batch.overwrite || special {
+    } else if files.overwrite || special {
         options.write(true).create(true);
     } else {
         options.write(true).create_new(true);
@@ -201,7 +195,7 @@ fn open_file(args: &ClassifyArgs, source: Option<Identity>, path: &Path) -> Resu
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Err(Failure::usage(format!("{}: another run is writing it", path.display())));
     }
-    if batch.overwrite {
+    if files.overwrite {
         file.set_len(0).map_err(Failure::io(format!("emptying {}", path.display())))?;
     }
     Ok(file)

@@ -63,7 +63,7 @@ impl Progress {
         self.bar.reset_eta();
     }
 
-    /// Counts rows with labels that were cut.
+    /// Counts rows with something that was cut.
     pub(super) fn add_cut(&mut self, rows: u64) {
         self.cut += rows;
     }
@@ -87,8 +87,8 @@ impl Progress {
         }
     }
 
-    /// Ends the bar and prints the summary.
-    pub(super) fn finish(&mut self) {
+    /// Ends the bar and prints the summary; `cut` says what is with rows that were cut.
+    pub(super) fn finish(&mut self, cut: &str) {
         self.bar.finish_and_clear();
         if self.totals.rows == self.resumed && self.resumed > 0 {
             self.say("no row was left to answer");
@@ -96,10 +96,7 @@ impl Progress {
             self.say(&format!("{} in {}", self.message(), took(self.started.elapsed())));
         }
         if self.cut > 0 && self.shown {
-            terminal::warn(&format!(
-                "{} with labels that --truncate right cut; their records name them in cut_labels",
-                counted(self.cut, "row")
-            ));
+            terminal::warn(&format!("{} {cut}", counted(self.cut, "row")));
         }
     }
 

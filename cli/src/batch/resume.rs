@@ -5,17 +5,17 @@
 //! [`super::sidecar`]. A half-written last record is dropped; anything else that a run did not write is refused
 //! untouched.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::reader::framing::{Ending, Framing, Records};
-use super::reader::{Reader, Row};
+use super::reader::{Reader, Row, Source};
 use super::verbatim::Verbatim;
-use super::writer::{CSV_COLUMNS, Encoder, OutputFormat};
+use super::writer::{CSV_COLUMNS, Encoder, Form, OutputFormat};
 use crate::exit::{Failure, Result};
 use crate::terminal::counted;
 
@@ -35,12 +35,12 @@ pub(super) struct Done {
 
 /// Checks the file, cuts a half-written record off its end, and moves the reader behind its last row. Nothing is cut
 /// unless `approve` agrees to what was found.
-pub(super) fn continue_file<R: BufRead>(
+pub(super) fn continue_file<R: BufRead, S: Source, F: Form>(
     file: &File,
     name: &str,
-    encoder: &Encoder,
-    reader: &mut Reader<R>,
-    approve: impl FnOnce(Done, &mut Reader<R>) -> Result<()>,
+    encoder: &Encoder<F>,
+    reader: &mut Reader<R, S>,
+    approve: impl FnOnce(Done, &mut Reader<R, S>) -> Result<()>,
 ) -> Result<Done> {
     let io = || Failure::io(format!("reading {name}"));
     let mut handle = file;
@@ -60,11 +60,11 @@ pub(super) fn refused(name: &str, message: &str) -> Failure {
 }
 
 /// Walks over the records of `stream` and the rows of `reader` in step.
-fn scan<S: BufRead, R: BufRead>(
-    stream: S,
+fn scan<T: BufRead, R: BufRead, S: Source, F: Form>(
+    stream: T,
     name: &str,
-    encoder: &Encoder,
-    reader: &mut Reader<R>,
+    encoder: &Encoder<F>,
+    reader: &mut Reader<R, S>,
 ) -> Result<Done> {
     let framing = match encoder.format {
         OutputFormat::Jsonl => Framing::Lines,
@@ -111,7 +111,7 @@ fn scan<S: BufRead, R: BufRead>(
                         counted(done.rows, "row")
                     ))
                 })?;
-                if !existing.has_id(&row, encoder) {
+                if !existing.has_id(&row, encoder.format) {
                     return Err(refuse(format!("row {} has another id in the input", done.rows)));
                 }
                 done.rows += 1;
@@ -130,10 +130,10 @@ fn is_start(cut: &[u8], start: &[u8]) -> bool {
 }
 
 /// Whether a line without an end is a whole object all the same, and none of ours.
-fn is_foreign(record: &[u8], encoder: &Encoder) -> bool {
+fn is_foreign<F: Form>(record: &[u8], encoder: &Encoder<F>) -> bool {
     encoder.format == OutputFormat::Jsonl
         && serde_json::from_slice::<IgnoredAny>(record).is_ok()
-        && parse_json(record).is_none()
+        && parse_json(record, F::MARK).is_none()
 }
 
 /// What resuming needs to know of a record.
@@ -144,8 +144,8 @@ struct Existing {
 }
 
 impl Existing {
-    fn has_id(&self, row: &Row, encoder: &Encoder) -> bool {
-        match encoder.format {
+    fn has_id<Q>(&self, row: &Row<Q>, format: OutputFormat) -> bool {
+        match format {
             // The output escapes some characters that the input may have as they are.
             OutputFormat::Jsonl => self.id.value() == row.id.value(),
             OutputFormat::Csv => self.id.cell() == row.id.cell(),
@@ -153,31 +153,27 @@ impl Existing {
     }
 }
 
-fn parse(record: &[u8], encoder: &Encoder) -> Option<Existing> {
+fn parse<F: Form>(record: &[u8], encoder: &Encoder<F>) -> Option<Existing> {
     match encoder.format {
-        OutputFormat::Jsonl => parse_json(record),
+        OutputFormat::Jsonl => parse_json(record, F::MARK),
         OutputFormat::Csv => parse_csv(record, encoder),
     }
 }
 
-fn parse_json(record: &[u8]) -> Option<Existing> {
-    #[derive(Deserialize)]
-    struct Line {
-        row: u64,
-        id: Box<RawValue>,
-        labels: Option<IgnoredAny>,
-        error: Option<IgnoredAny>,
-    }
-    let line: Line = serde_json::from_slice(record).ok()?;
+/// `mark` is the field that every answer has, and no error record.
+fn parse_json(record: &[u8], mark: &str) -> Option<Existing> {
+    let fields: HashMap<String, &RawValue> = serde_json::from_slice(record).ok()?;
+    let row = serde_json::from_str(fields.get("row")?.get()).ok()?;
+    let failed = fields.contains_key("error");
     // Exactly one of the two makes it a record of ours.
-    (line.labels.is_some() != line.error.is_some()).then_some(Existing {
-        row: line.row,
-        id: Verbatim::from(&*line.id),
-        failed: line.error.is_some(),
+    (fields.contains_key(mark) != failed).then_some(Existing {
+        row,
+        id: Verbatim::from(*fields.get("id")?),
+        failed,
     })
 }
 
-fn parse_csv(record: &[u8], encoder: &Encoder) -> Option<Existing> {
+fn parse_csv<F>(record: &[u8], encoder: &Encoder<F>) -> Option<Existing> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .delimiter(encoder.delimiter)

@@ -2,13 +2,13 @@
 //! with the run before.
 
 use dikast_core::checkpoint::{Digest, ModelFiles};
+use dikast_core::request::Confidence;
 use serde_json::{Map, Value, json};
 
-use crate::args::{ClassifyArgs, InputFormat};
+use super::files::Files;
+use super::writer::{Decisions, Encoder, Labels, OutputFormat};
+use crate::args::{ClassifyArgs, DecideArgs, InputFormat};
 use crate::request::Template;
-
-use super::input;
-use super::writer::{Encoder, OutputFormat};
 
 /// A longer value is kept as its digest.
 const LONGEST: usize = 400;
@@ -22,36 +22,47 @@ const PIECE_BYTES: usize = 16 << 10;
 pub(super) struct Settings(Map<String, Value>);
 
 impl Settings {
-    /// The settings that the flags and the model describe.
-    pub(super) fn of(
-        args: &ClassifyArgs,
-        template: &Template,
-        encoder: &Encoder,
-        files: &ModelFiles,
-    ) -> Self {
-        let batch = &args.batch;
+    /// What every run has: this program and its model.
+    fn new(model: &ModelFiles) -> Self {
         let mut all = Map::new();
         all.insert("version of dikast".into(), env!("CARGO_PKG_VERSION").into());
-        all.insert("--model".into(), format!("{} ({})", files.name(), digest(files)).into());
-        for (field, value) in template.fields() {
+        all.insert("--model".into(), format!("{} ({})", model.name(), digest(model)).into());
+        Self(all)
+    }
+
+    fn extend<N: Into<String>>(&mut self, flags: impl IntoIterator<Item = (N, Value)>) {
+        self.0.extend(flags.into_iter().map(|(flag, value)| (flag.into(), short(value))));
+    }
+
+    /// The settings of a run of `classify`.
+    pub(super) fn of_classify(
+        args: &ClassifyArgs,
+        template: &Template,
+        files: &Files,
+        encoder: &Encoder<Labels>,
+        model: &ModelFiles,
+    ) -> Self {
+        let batch = &args.batch;
+        let mut all = Self::new(model);
+        all.extend(template.fields().iter().map(|(field, value)| {
             let flag = match field.as_str() {
                 "truncation" => "--truncate".to_owned(),
                 "chunking" => "--chunk".to_owned(),
                 other => format!("--{}", other.replace('_', "-")),
             };
-            all.insert(flag, short(value.clone()));
-        }
+            (flag, value.clone())
+        }));
         let format = match encoder.format {
             OutputFormat::Jsonl => "jsonl",
             OutputFormat::Csv => "csv",
         };
-        let input_format = match input::format(args) {
+        let input_format = match files.input_format() {
             InputFormat::Jsonl => "jsonl",
             InputFormat::Csv => "csv",
         };
-        for (flag, value) in [
+        all.extend([
             ("--allow-empty", json!(args.allow_empty)),
-            ("--top-k", json!(encoder.top_k)),
+            ("--top-k", json!(encoder.form.top_k)),
             ("--format", json!(format)),
             ("--input-format", json!(input_format)),
             ("--text-field", json!(batch.text_field)),
@@ -59,11 +70,31 @@ impl Settings {
             ("--ignore-field", json!(batch.ignore_field)),
             ("--id-field", json!(batch.id_field)),
             ("--keep", json!(encoder.keep)),
-            ("--delimiter", json!([input::delimiter(args), encoder.delimiter].map(char::from))),
-        ] {
-            all.insert(flag.into(), short(value));
-        }
-        Self(all)
+            ("--delimiter", json!([files.input_delimiter(), encoder.delimiter].map(char::from))),
+        ]);
+        all
+    }
+
+    /// The settings of a run of `decide`, whose flags ask `questions` (JSON).
+    pub(super) fn of_decide(
+        args: &DecideArgs,
+        questions: &str,
+        encoder: &Encoder<Decisions>,
+        model: &ModelFiles,
+    ) -> Self {
+        let mut all = Self::new(model);
+        all.extend([
+            ("the questions of the flags", json!(questions)),
+            ("--truncate", json!(args.truncate.name())),
+            ("--max-tokens", json!(args.max_tokens)),
+            ("--special-tokens", json!(args.special_tokens.name())),
+            ("--confidence", json!(Confidence::from(args.confidence).name())),
+            ("--decimals", json!(encoder.form.output.decimals)),
+            ("--receipt", json!(encoder.form.output.receipt)),
+            ("--id-field", json!(args.batch.id_field)),
+            ("--keep", json!(encoder.keep)),
+        ]);
+        all
     }
 
     /// Settings as they were stored.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::source;
 use crate::exit::{Failure, Result};
+use crate::source;
 
 /// The value of `--examples`, as a JSON list.
 pub(crate) fn from_arg(arg: &str) -> Result<Value> {

@@ -3,8 +3,8 @@
 use dikast_core::request::parse_json;
 use serde_json::Value;
 
-use super::source;
 use crate::exit::{Failure, Result};
+use crate::source;
 
 /// The labels of all `--labels` arguments, as JSON.
 pub(crate) fn from_args(args: &[String]) -> Result<Value> {

@@ -3,7 +3,6 @@
 mod answer;
 pub(crate) mod examples;
 pub(crate) mod labels;
-mod source;
 mod table;
 mod text;
 mod tree;
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<()> {
             "the text is empty, and its answer means little; --allow-empty accepts it without a warning",
         );
     }
-    let files = model::open(args.model.model.as_deref())?;
+    let files = model::open_for_labels(args.model.model.as_deref())?;
     let mut classifier = classifier::load(&files, args.model.backend, engine_options(args))?;
 
     let started = Instant::now();

@@ -6,10 +6,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style as Ansi};
 
 use super::{Answer, AnswerLabel};
-use crate::terminal::{cells, counted, elide, visible};
-
-/// Cells of a full bar where the terminal has room.
-const BAR: usize = 30;
+use crate::terminal::bars::{self, Columns};
+use crate::terminal::{cells, counted, visible};
 
 /// How to draw.
 #[derive(Debug, Clone)]
@@ -21,34 +19,10 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Widths of the label column and of the bar, for the widest label.
-    pub(super) fn columns(&self, widest: usize) -> (usize, usize) {
-        let Some(width) = self.width else { return (widest, BAR) };
-        // Mark, two gaps, percentage, and the logit column.
-        let fixed = 2 + 2 + 2 + 6 + if self.logits { 10 } else { 0 };
-        let room = width.saturating_sub(fixed);
-        let bar = room.saturating_sub(widest).clamp((room / 4).min(BAR), BAR);
-        (widest.min(room.saturating_sub(bar)).max(1), bar)
+    /// Widths of the columns, for the widest label.
+    pub(super) fn columns(&self, widest: usize) -> Columns {
+        Columns::fit(self.width, widest, if self.logits { 10 } else { 0 })
     }
-}
-
-/// A bar of `score` × `width` cells, in eighths of a cell, padded to `width`.
-pub(super) fn bar(score: f32, width: usize) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let share = if score.is_finite() { score.clamp(0.0, 1.0) } else { 0.0 };
-    // At most 8 × BAR, so the cast is exact.
-    let eighths = (share * (width * 8) as f32).round() as usize;
-    let mut out = "█".repeat(eighths / 8);
-    out.push_str(EIGHTHS[eighths % 8]);
-    let used = eighths.div_ceil(8);
-    out.push_str(&" ".repeat(width - used));
-    out
-}
-
-/// `label` cut and padded to `width` cells.
-pub(super) fn column(label: &str, width: usize) -> String {
-    let shown = elide(label, width);
-    format!("{shown}{}", " ".repeat(width.saturating_sub(cells(&shown))))
 }
 
 /// Draws the labels of an answer.
@@ -56,20 +30,10 @@ pub(super) fn render(answer: &Answer, style: &Style, out: &mut impl Write) -> io
     let shown: Vec<(String, &AnswerLabel)> =
         answer.labels.iter().map(|l| (shown_label(answer, l), l)).collect();
     let widest = shown.iter().map(|(label, _)| cells(label)).max().unwrap_or(0);
-    let (label_width, bar_width) = style.columns(widest);
+    let columns = style.columns(widest);
     let dim = Ansi::new().dimmed();
     for (label, scored) in &shown {
-        let (mark, text, ink) = if scored.chosen {
-            ("✓", Ansi::new().bold(), AnsiColor::Green.on_default())
-        } else {
-            (" ", Ansi::new(), dim)
-        };
-        let (label, bar) = (column(label, label_width), bar(scored.score, bar_width));
-        let percent = f64::from(scored.score) * 100.0;
-        write!(
-            out,
-            "{ink}{mark}{ink:#} {text}{label}{text:#}  {ink}{bar}{ink:#}  {text}{percent:>5.1}%{text:#}"
-        )?;
+        bars::line(out, columns, label, f64::from(scored.score), scored.chosen)?;
         if style.logits {
             match scored.logit {
                 Some(logit) => write!(out, " {logit:>9.4}")?,
@@ -134,15 +98,6 @@ mod tests {
         let mut out = Vec::new();
         render(answer, style, &mut out).unwrap();
         anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string()
-    }
-
-    #[test]
-    fn bars_have_a_fixed_width() {
-        for score in [0.0, 0.001, 0.5, 0.999, 1.0, 2.0, -1.0, f32::NAN] {
-            assert_eq!(cells(&bar(score, 10)), 10, "{score}");
-        }
-        assert_eq!(bar(0.5, 4), "██  ");
-        assert_eq!(bar(1.0, 2), "██");
     }
 
     #[test]

@@ -4,14 +4,15 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use super::table::{Style, bar, column};
+use super::table::Style;
+use crate::terminal::bars::{bar, column};
 use crate::terminal::{cells, visible};
 
 /// A line of the drawing: its depth, its name, and the score of a leaf.
 struct Line {
     depth: usize,
     name: String,
-    score: Option<f32>,
+    score: Option<f64>,
 }
 
 /// Draws a tree of scores.
@@ -19,15 +20,15 @@ pub(super) fn render(tree: &Value, style: &Style, out: &mut impl Write) -> io::R
     let mut lines = Vec::new();
     collect(tree, 0, &mut lines);
     let widest = lines.iter().map(|l| 2 * l.depth + cells(&l.name)).max().unwrap_or(0);
-    let (label_width, bar_width) = style.columns(widest);
+    let columns = style.columns(widest);
     let bold = anstyle::Style::new().bold();
     for line in &lines {
-        let label = column(&format!("{}{}", "  ".repeat(line.depth), line.name), label_width);
+        let label = column(&format!("{}{}", "  ".repeat(line.depth), line.name), columns.label);
         match line.score {
             None => writeln!(out, "  {bold}{}{bold:#}", label.trim_end())?,
             Some(score) => {
-                let percent = f64::from(score) * 100.0;
-                writeln!(out, "  {label}  {}  {percent:>5.1}%", bar(score, bar_width))?;
+                let percent = score * 100.0;
+                writeln!(out, "  {label}  {}  {percent:>5.1}%", bar(score, columns.bar))?;
             }
         }
     }
@@ -37,7 +38,7 @@ pub(super) fn render(tree: &Value, style: &Style, out: &mut impl Write) -> io::R
 fn collect(tree: &Value, depth: usize, lines: &mut Vec<Line>) {
     let Value::Object(branches) = tree else { return };
     for (name, value) in branches {
-        let score = value.as_f64().map(|s| s as f32);
+        let score = value.as_f64();
         lines.push(Line { depth, name: visible(name).into_owned(), score });
         // The depth of a tree is bounded by the JSON parser that read the labels.
         collect(value, depth + 1, lines);

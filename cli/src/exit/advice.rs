@@ -2,6 +2,8 @@
 
 use dikast_core::Error;
 
+use crate::decider::TOO_LONG;
+
 /// Names of request fields inside the engine's messages, with the words around them, and the flags for them.
 const FIELDS: [[&str; 2]; 3] = [
     ["(allow_duplicate_labels scores", "(--allow-duplicate-labels scores"],
@@ -32,6 +34,13 @@ fn remedy(what: &str, limit: u64) -> Option<String> {
     if what.contains("--chunk-chars") {
         // It already says what fits.
         return None;
+    }
+    if what == TOO_LONG {
+        let drops = "--truncate end drops the end of the state, --max-tokens raises the limit";
+        return Some(drops.into());
+    }
+    if what.starts_with("tokens of questions and media") {
+        return Some("use fewer questions, options or pictures, or a higher --max-tokens".into());
     }
     if what.starts_with("input tokens") && what.contains("besides the text") {
         return Some(

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::{ModelFiles, Weights};
 use dikast_core::cpu::CpuBackend;
-use dikast_core::graph::Sizes;
-use dikast_core::models::gliclass::{GliClass, GliClassConfig, Part, part_of, part_sizes};
+use dikast_core::engine::Model as _;
+use dikast_core::graph::{Graph, Sizes};
+use dikast_core::models::clef::{self, Clef, ClefConfig, LayerType};
+use dikast_core::models::gliclass::{self, GliClass, GliClassConfig};
 use dikast_core::tokens::Tokenizer;
 use dikast_cuda::{CudaBackend, CudaOptions};
 use dikast_synth::Provenance;
@@ -24,6 +26,8 @@ pub(super) struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) synthetic: Option<Synthetic>,
     pub(super) architecture: Architecture,
+    /// How the large projections are stored.
+    pub(super) quantization: String,
     /// Numbers of the model, scales of quantized weights left out.
     pub(super) parameters: u64,
     pub(super) dtypes: Vec<Stored>,
@@ -53,9 +57,40 @@ impl From<Provenance> for Synthetic {
     }
 }
 
-/// What `config.json` says.
+/// What the configuration says, by family.
 #[derive(Debug, Serialize)]
-pub(super) struct Architecture {
+#[serde(untagged)]
+pub(super) enum Architecture {
+    GliClass(GliClassFacts),
+    Clef(ClefFacts),
+}
+
+/// What the configurations of a CLEF model say.
+#[derive(Debug, Serialize)]
+pub(super) struct ClefFacts {
+    pub(super) family: &'static str,
+    pub(super) backbone: &'static str,
+    pub(super) layers: usize,
+    pub(super) linear_layers: usize,
+    pub(super) width: usize,
+    pub(super) heads: usize,
+    pub(super) key_value_heads: usize,
+    pub(super) head_width: usize,
+    pub(super) linear_key_heads: usize,
+    pub(super) linear_value_heads: usize,
+    pub(super) linear_head_width: usize,
+    pub(super) feed_forward: usize,
+    pub(super) embedding_rows: usize,
+    pub(super) vision_blocks: usize,
+    pub(super) vision_width: usize,
+    pub(super) head_layers: usize,
+    pub(super) head_routing_layers: usize,
+    pub(super) decision_width: usize,
+}
+
+/// What `config.json` of a GLiClass model says.
+#[derive(Debug, Serialize)]
+pub(super) struct GliClassFacts {
     pub(super) family: &'static str,
     pub(super) encoder: &'static str,
     pub(super) layers: usize,
@@ -138,30 +173,82 @@ pub(super) struct AddedToken {
 }
 
 impl Facts {
-    /// The facts of a loaded model.
-    pub(super) fn gather(files: &ModelFiles, model: &GliClass, args: &InspectArgs) -> Result<Self> {
+    /// The facts of a loaded GLiClass model.
+    pub(super) fn of_gliclass(files: &ModelFiles, model: &GliClass, args: &InspectArgs) -> Result<Self> {
         let weights = model.weights();
-        let parts = part_sizes(weights);
+        let parts = gliclass::part_sizes(weights);
         let parts = parts.map(|p| PartFacts { part: p.part.name(), tensors: p.tensors, bytes: p.bytes });
-        let size = |name: &str| files.get(name).map_or(0, |blob| blob.bytes().len() as u64);
+        let scale = |name: &str| gliclass::part_of(name) == gliclass::Part::Scales;
         Ok(Self {
             name: model.name().to_owned(),
             synthetic: Provenance::read(files).map(Synthetic::from),
-            architecture: Architecture::of(model.config()),
-            parameters: parameters(weights),
+            architecture: Architecture::GliClass(GliClassFacts::of(model.config())),
+            quantization: model.format(),
+            parameters: parameters(weights, scale),
             dtypes: dtypes(weights),
             bytes: Bytes { total: weights.total_bytes(), parts: parts.into() },
-            memory: memory(model, args.tokens.get())?,
+            memory: memory(model.graph(), weights, args.tokens.get())?,
             tokenizer: TokenizerFacts::of(model.tokenizer()),
-            files: files.names().map(|name| (name.to_owned(), size(name))).collect(),
-            metadata: weights.metadata().clone(),
+            files: sizes(files),
+            metadata: metadata(weights),
+            digest: args.digest.then(|| weights.digest().to_string()),
+            graph: args.graph.then(|| model.graph().to_string()),
+        })
+    }
+
+    /// The facts of a loaded CLEF model.
+    pub(super) fn of_clef(files: &ModelFiles, model: &Clef, args: &InspectArgs) -> Result<Self> {
+        let weights = model.weights();
+        let parts = clef::part_sizes(weights);
+        let parts = parts.map(|p| PartFacts { part: p.part.name(), tensors: p.tensors, bytes: p.bytes });
+        let scale = |name: &str| clef::part_of(name) == clef::Part::Scales;
+        let tokens = args.tokens.get();
+        let need = need(&CpuBackend::new(), model.graph(), weights, &model.full(tokens))?;
+        Ok(Self {
+            name: model.name().to_owned(),
+            synthetic: Provenance::read(files).map(Synthetic::from),
+            architecture: Architecture::Clef(ClefFacts::of(model.config())),
+            quantization: model.format(),
+            parameters: parameters(weights, scale),
+            dtypes: dtypes(weights),
+            bytes: Bytes { total: weights.total_bytes(), parts: parts.into() },
+            memory: vec![Memory { backend: "cpu", tokens, need: Some(need) }],
+            tokenizer: TokenizerFacts::of(model.prompt().tokenizer()),
+            files: sizes(files),
+            metadata: metadata(weights),
             digest: args.digest.then(|| weights.digest().to_string()),
             graph: args.graph.then(|| model.graph().to_string()),
         })
     }
 }
 
-impl Architecture {
+impl ClefFacts {
+    fn of(config: &ClefConfig) -> Self {
+        let text = &config.text;
+        Self {
+            family: "CLEF",
+            backbone: "Qwen3.5",
+            layers: text.layer_types.len(),
+            linear_layers: text.layer_types.iter().filter(|t| **t == LayerType::Linear).count(),
+            width: text.hidden_size,
+            heads: text.num_attention_heads,
+            key_value_heads: text.num_key_value_heads,
+            head_width: text.head_dim,
+            linear_key_heads: text.linear_num_key_heads,
+            linear_value_heads: text.linear_num_value_heads,
+            linear_head_width: text.linear_value_head_dim,
+            feed_forward: text.intermediate_size,
+            embedding_rows: text.vocab_size,
+            vision_blocks: config.vision.depth,
+            vision_width: config.vision.hidden_size,
+            head_layers: config.head.layers,
+            head_routing_layers: config.head.routing_layers,
+            decision_width: config.head.width,
+        }
+    }
+}
+
+impl GliClassFacts {
     fn of(config: &GliClassConfig) -> Self {
         let encoder = &config.encoder;
         Self {
@@ -208,8 +295,21 @@ fn elements(shape: &[usize]) -> u64 {
     shape.iter().map(|n| *n as u64).product()
 }
 
-fn parameters(weights: &Weights) -> u64 {
-    weights.iter().filter(|(name, _)| part_of(name) != Part::Scales).map(|(_, t)| elements(t.shape)).sum()
+fn parameters(weights: &Weights, scale: impl Fn(&str) -> bool) -> u64 {
+    weights.iter().filter(|(name, _)| !scale(name)).map(|(_, t)| elements(t.shape)).sum()
+}
+
+/// Bytes of the files.
+fn sizes(files: &ModelFiles) -> BTreeMap<String, u64> {
+    let size = |name: &str| files.get(name).map_or(0, |blob| blob.bytes().len() as u64);
+    files.names().map(|name| (name.to_owned(), size(name))).collect()
+}
+
+/// What the weight files say of themselves; descriptions of hundreds of layers are left out.
+fn metadata(weights: &Weights) -> BTreeMap<String, String> {
+    const LONGEST: usize = 1000;
+    let short = weights.metadata().iter().filter(|(_, text)| text.len() <= LONGEST);
+    short.map(|(key, text)| (key.clone(), text.clone())).collect()
 }
 
 fn dtypes(weights: &Weights) -> Vec<Stored> {
@@ -229,15 +329,15 @@ fn dtypes(weights: &Weights) -> Vec<Stored> {
 }
 
 /// What each backend needs for one sequence of `tokens` tokens.
-fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
+fn memory(graph: &Graph, weights: &Weights, tokens: usize) -> Result<Vec<Memory>> {
     let sizes =
         Sizes { tokens, sequences: 1, labels: tokens.div_ceil(16), text_tokens: tokens, ..Sizes::default() };
     // The sizes themselves, not their bucket: a backend without buckets has one of size zero.
-    let cpu = need(&CpuBackend::new(), model, &sizes)?;
+    let cpu = need(&CpuBackend::new(), graph, weights, &sizes)?;
     let device = pollster::block_on(WgpuBackend::open(&DeviceOptions::from_env())).ok();
-    let wgpu = device.map(|device| need(&device, model, &device.bucket(&sizes))).transpose()?;
+    let wgpu = device.map(|device| need(&device, graph, weights, &device.bucket(&sizes))).transpose()?;
     let cuda = CudaBackend::open(CudaOptions::default()).ok();
-    let cuda = cuda.map(|device| need(&device, model, &device.bucket(&sizes))).transpose()?;
+    let cuda = cuda.map(|device| need(&device, graph, weights, &device.bucket(&sizes))).transpose()?;
     Ok(vec![
         Memory { backend: "cpu", tokens, need: Some(cpu) },
         Memory { backend: "wgpu", tokens, need: wgpu },
@@ -245,8 +345,8 @@ fn memory(model: &GliClass, tokens: usize) -> Result<Vec<Memory>> {
     ])
 }
 
-fn need<B: Backend>(backend: &B, model: &GliClass, sizes: &Sizes) -> Result<Need> {
-    let budget = backend.budget(model.graph(), model.weights(), sizes).map_err(Failure::Engine)?;
+fn need<B: Backend>(backend: &B, graph: &Graph, weights: &Weights, sizes: &Sizes) -> Result<Need> {
+    let budget = backend.budget(graph, weights, sizes).map_err(Failure::Engine)?;
     Ok(Need {
         weights: budget.device_weights,
         host_tables: budget.host_tables,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use indicatif::HumanCount;
 
-use super::facts::Facts;
+use super::facts::{Architecture, ClefFacts, Facts, GliClassFacts};
 use crate::terminal::{counted, noun_for, visible};
 
 /// Prints the facts section by section.
@@ -41,8 +41,54 @@ fn fact(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
 }
 
 fn architecture(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
-    let a = &facts.architecture;
     heading(out, "Architecture")?;
+    match &facts.architecture {
+        Architecture::GliClass(a) => gliclass(a, out)?,
+        Architecture::Clef(a) => clef(a, out)?,
+    }
+    fact(out, "projections", &facts.quantization)?;
+    fact(out, "parameters", &HumanCount(facts.parameters).to_string())
+}
+
+fn clef(a: &ClefFacts, out: &mut impl Write) -> io::Result<()> {
+    fact(out, "family", a.family)?;
+    let backbone = format!(
+        "{}, {}, width {}, feed-forward {}",
+        a.backbone,
+        counted(a.layers as u64, "layer"),
+        a.width,
+        a.feed_forward
+    );
+    fact(out, "backbone", &backbone)?;
+    let linear = format!(
+        "{}, {} key and {} value heads of {}",
+        counted(a.linear_layers as u64, "layer"),
+        a.linear_key_heads,
+        a.linear_value_heads,
+        a.linear_head_width
+    );
+    fact(out, "Gated DeltaNet", &linear)?;
+    let full = format!(
+        "{}, {} query and {} key heads of {}",
+        counted((a.layers - a.linear_layers) as u64, "layer"),
+        a.heads,
+        a.key_value_heads,
+        a.head_width
+    );
+    fact(out, "attention", &full)?;
+    fact(out, "embedding rows", &HumanCount(a.embedding_rows as u64).to_string())?;
+    let vision = format!("{}, width {}", counted(a.vision_blocks as u64, "block"), a.vision_width);
+    fact(out, "vision tower", &vision)?;
+    let head = format!(
+        "{} of routing, {} of decoding, width {}",
+        counted(a.head_routing_layers as u64, "layer"),
+        a.head_layers,
+        a.decision_width
+    );
+    fact(out, "decision head", &head)
+}
+
+fn gliclass(a: &GliClassFacts, out: &mut impl Write) -> io::Result<()> {
     fact(out, "family", a.family)?;
     let encoder = format!(
         "{}, {}, width {}, {} of {}, feed-forward {}",
@@ -65,7 +111,7 @@ fn architecture(facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     if let Some(labels) = a.max_labels {
         fact(out, "most labels", &labels.to_string())?;
     }
-    fact(out, "parameters", &HumanCount(facts.parameters).to_string())
+    Ok(())
 }
 
 fn weights(facts: &Facts, out: &mut impl Write) -> io::Result<()> {

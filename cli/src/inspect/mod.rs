@@ -6,6 +6,8 @@ mod listing;
 use std::io::Write as _;
 
 use dikast_core::Error;
+use dikast_core::checkpoint::{Checks, ModelFiles};
+use dikast_core::models::clef::{Clef, ClefOptions};
 use dikast_core::models::gliclass::GliClass;
 
 use crate::args::{InspectArgs, InspectFormat};
@@ -16,8 +18,7 @@ use facts::Facts;
 /// Prints what a model is made of.
 pub(crate) fn run(args: &InspectArgs) -> Result<()> {
     let files = model::open(args.model.as_deref())?;
-    let model = GliClass::load(&files).map_err(Failure::Model)?;
-    let facts = Facts::gather(&files, &model, args)?;
+    let facts = facts(&files, args)?;
     let mut out = Vec::new();
     match args.format {
         InspectFormat::Text => {
@@ -34,4 +35,15 @@ pub(crate) fn run(args: &InspectArgs) -> Result<()> {
         }
     }
     .map_err(Failure::Stdout)
+}
+
+/// The facts of a model of either family. Tens of gigabytes of a CLEF model are not read for that, only their headers.
+fn facts(files: &ModelFiles, args: &InspectArgs) -> Result<Facts> {
+    if model::is_clef(files) {
+        let options = ClefOptions { checks: Checks::HEADERS, ..ClefOptions::default() };
+        let model = Clef::load_with(files, options).map_err(Failure::Model)?;
+        return Facts::of_clef(files, &model, args);
+    }
+    let model = GliClass::load(files).map_err(Failure::Model)?;
+    Facts::of_gliclass(files, &model, args)
 }

@@ -1,7 +1,5 @@
 //! `dikast synth`: a synthetic model folder at a model's real shapes.
 
-mod folder;
-
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
@@ -13,14 +11,14 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, Progres
 
 use crate::args::{Quant, SynthArgs};
 use crate::exit::{Failure, Result};
+use crate::folder::Folder;
 use crate::terminal::visible;
-use folder::Folder;
 
 /// Writes a synthetic model.
 pub(crate) fn run(args: &SynthArgs) -> Result<()> {
     let recipe = recipe(args)?;
     let started = Instant::now();
-    let folder = Folder::prepare(&args.out, args.overwrite)?;
+    let folder = Folder::prepare(&args.out, dikast_synth::is_output, Some(args.overwrite))?;
     let bar = bar();
     let written = dikast_synth::write(folder.path(), &recipe, &mut |done, all| {
         bar.set_length(all);
@@ -37,6 +35,7 @@ fn recipe(args: &SynthArgs) -> Result<Recipe> {
     let format = match args.quant {
         Quant::Bf16 => Format::Bf16,
         Quant::Fp8 => Format::Fp8,
+        Quant::Int8Convrot => Format::Int8ConvRot { group: args.group_size },
     };
     let name = args.like.to_string_lossy();
     let recipe = |config, tokenizer, like: &str| Recipe {
@@ -67,16 +66,17 @@ fn config(files: &ModelFiles) -> CoreResult<serde_json::Value> {
 }
 
 /// A file that cannot be written is no fault of the model.
-fn write_failure(error: Error) -> Failure {
+pub(crate) fn write_failure(error: Error) -> Failure {
     match error {
         Error::Io { path, message } => {
             Failure::Io { doing: format!("writing {path}"), source: std::io::Error::other(message) }
         }
+        Error::InvalidRequest { field, message } => Failure::usage(format!("--{field}: {message}")),
         other => Failure::Model(other),
     }
 }
 
-fn bar() -> ProgressBar {
+pub(crate) fn bar() -> ProgressBar {
     let template = "{wide_bar} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     // Hides itself where standard error is no terminal.

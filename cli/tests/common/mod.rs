@@ -10,8 +10,15 @@ use serde_json::Value;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_dikast");
 
 /// Variables that would change an answer.
-const VARIABLES: [&str; 6] =
-    ["DIKAST_MODEL", "DIKAST_BACKEND", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"];
+const VARIABLES: [&str; 7] = [
+    "DIKAST_MODEL",
+    "DIKAST_DECIDE_MODEL",
+    "DIKAST_BACKEND",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+];
 
 /// The program, untouched by the environment of whoever runs the tests.
 pub(crate) fn dikast() -> Command {

@@ -28,6 +28,18 @@ impl Blob {
             Self::Mapped(b) => b.bytes(),
         }
     }
+
+    /// Tells the system that some of the bytes are not needed for now, for callers that read a file once that is larger
+    /// than the memory. They stay readable. Without effect for bytes that are not mapped.
+    pub fn release(&self, range: std::ops::Range<usize>) {
+        match self {
+            Self::Static(_) | Self::Owned(_) => {
+                let _ = range;
+            }
+            #[cfg(feature = "native")]
+            Self::Mapped(b) => b.release(range),
+        }
+    }
 }
 
 /// A model's files by name (`config.json`, `model.safetensors`, `tokenizer.json`, …).

@@ -25,6 +25,25 @@ impl Mapped {
         Ok(Self(Arc::new(map)))
     }
 
+    /// Tells the system that some bytes are not needed for now: they leave the memory and are read again when they are
+    /// looked at. Only a hint; without effect where there is no such call.
+    pub(super) fn release(&self, range: std::ops::Range<usize>) {
+        #[cfg(unix)]
+        if range.start < range.end && range.end <= self.0.len() {
+            // SAFETY: the pages belong to a read-only mapping of a file, so that dropping them loses nothing: the next
+            // access reads the same bytes from the file, under the documented condition that nobody changes it.
+            let _ = unsafe {
+                self.0.unchecked_advise_range(
+                    memmap2::UncheckedAdvice::DontNeed,
+                    range.start,
+                    range.end - range.start,
+                )
+            };
+        }
+        #[cfg(not(unix))]
+        let _ = range;
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0

@@ -188,6 +188,13 @@ impl Weights {
         self.0.tensors.iter().map(|(name, t)| (name.as_str(), self.view(t)))
     }
 
+    /// Tells the system that a tensor is not needed for now; see [`Blob::release`].
+    pub fn release(&self, name: &str) {
+        if let Some(t) = self.0.tensors.get(name) {
+            self.0.files[t.file].blob.release(t.range.clone());
+        }
+    }
+
     /// Bytes of all tensors.
     pub fn total_bytes(&self) -> u64 {
         self.0.tensors.values().map(|t| t.range.len() as u64).sum()

@@ -10,6 +10,7 @@ use image::{AnimationDecoder, Frames, ImageDecoder, ImageResult};
 use super::decode::{canvas_size, decoder_limits};
 use super::guard::{damaged, guarded};
 use super::limits::within;
+use super::video::renamed;
 use super::{Clip, Format, MediaLimits, Picture, VideoSettings, sampling};
 use crate::{Error, Result};
 
@@ -94,10 +95,7 @@ pub(super) fn decode(
         }
         Ok(())
     })?;
-    Clip::timed(kept, times, timeline.fps()).map_err(|e| match e {
-        Error::InvalidRequest { message, .. } => Error::invalid(name, message),
-        other => other,
-    })
+    Clip::timed(kept, times, timeline.fps()).map_err(|e| renamed(name, e))
 }
 
 /// Composed frames in order, decoded as they are asked for.
@@ -108,6 +106,9 @@ fn frames<'a>(format: Format, bytes: &'a [u8], limits: &MediaLimits) -> ImageRes
         Format::WebP => {
             let mut decoder = WebPDecoder::new(cursor)?;
             decoder.set_limits(own)?;
+            if !decoder.has_animation() {
+                return Ok(Frames::new(Box::new(std::iter::empty())));
+            }
             Ok(decoder.into_frames())
         }
         _ => {

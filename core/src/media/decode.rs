@@ -127,7 +127,7 @@ fn orientation(decoder: &mut impl ImageDecoder) -> Orientation {
     decoder.orientation().unwrap_or(Orientation::NoTransforms)
 }
 
-fn swaps(orientation: Orientation) -> bool {
+pub(super) fn swaps(orientation: Orientation) -> bool {
     matches!(
         orientation,
         Orientation::Rotate90
@@ -137,7 +137,14 @@ fn swaps(orientation: Orientation) -> bool {
     )
 }
 
-fn upright(name: &str, width: u32, height: u32, rgb: Vec<u8>, orientation: Orientation) -> Result<Picture> {
+/// The picture as it is shown.
+pub(super) fn upright(
+    name: &str,
+    width: u32,
+    height: u32,
+    rgb: Vec<u8>,
+    orientation: Orientation,
+) -> Result<Picture> {
     if orientation == Orientation::NoTransforms {
         return Picture::new(width, height, rgb);
     }

@@ -26,7 +26,11 @@ mod decode;
 mod format;
 mod geometry;
 mod guard;
+#[cfg(feature = "video")]
+mod h264;
 mod limits;
+#[cfg(feature = "video")]
+mod mp4;
 mod patches;
 mod picture;
 mod plan;
@@ -34,6 +38,8 @@ mod rgb;
 mod sampling;
 mod smart_resize;
 mod video;
+#[cfg(feature = "video")]
+mod yuv;
 
 pub use clip::Clip;
 pub use config::{ImageSettings, Normalisation, ProcessorConfig, VideoSettings};

@@ -21,13 +21,16 @@ pub fn video_size(
             let frames = timeline.chosen(settings).len();
             Ok(MediaSize::Video { frames, width: timeline.width, height: timeline.height })
         }
-        format @ (Format::Mp4 | Format::Matroska) => Err(unsupported(format)),
+        Format::Mp4 => mp4_size(name, bytes, settings, limits),
+        Format::Matroska => Err(unsupported(Format::Matroska.name())),
     }
 }
 
 /// Decodes a video and keeps the frames that the settings choose.
 ///
-/// Animated GIF, PNG and WebP are supported; a frame is shown at the sum of the delays before it, where a delay of 10 ms
+/// Supported are H.264 in MP4 (feature `video`: unfragmented files, 8 and 10 bits, 4:2:0, 4:2:2 and gray, progressive
+/// or interlaced, up to the frame size of level 5.2; the first video track, turned as its header says, edit lists not
+/// applied) and animated GIF, PNG and WebP. In an animation a frame is shown at the sum of the delays before it, where a delay of 10 ms
 /// or less counts as 100 ms. (Blended frames of a WebP may be off by one level.) Frames that are at hand already make a [`Clip`] directly.
 ///
 /// # Errors
@@ -44,15 +47,65 @@ pub fn decode_video(
         format @ (Format::Gif | Format::Png | Format::WebP | Format::Jpeg) => {
             animation::decode(name, format, bytes, settings, limits)
         }
-        format @ (Format::Mp4 | Format::Matroska) => Err(unsupported(format)),
+        Format::Mp4 => decode_mp4(name, bytes, settings, limits),
+        Format::Matroska => Err(unsupported(Format::Matroska.name())),
     }
 }
 
-fn unsupported(format: Format) -> Error {
+/// A kind of video that is not decoded here, and what is.
+pub(super) fn unsupported(what: &str) -> Error {
+    const SUPPORTED: &str = if cfg!(feature = "video") {
+        "H.264 in an unfragmented MP4, 8 or 10 bits, 4:2:0 or 4:2:2"
+    } else {
+        "no MP4 in this build"
+    };
     Error::Unsupported {
         device: "the video decoder".to_owned(),
         need: format!(
-            "{format} (supported: animated GIF, PNG and WebP, or the frames as pictures with their rate)"
+            "{what} (supported: {SUPPORTED}; animated GIF, PNG and WebP; the frames as pictures with their rate)"
         ),
+    }
+}
+
+#[cfg(feature = "video")]
+fn mp4_size(name: &str, bytes: &[u8], settings: &VideoSettings, limits: &MediaLimits) -> Result<MediaSize> {
+    super::guard::guarded(name, || {
+        let movie = super::mp4::read(name, bytes, limits)?;
+        let (width, height) = super::h264::size(name, &movie, limits)?;
+        let frames = settings.choose(movie.samples.len(), movie.fps).len();
+        Ok(MediaSize::Video { frames, width, height })
+    })
+}
+
+#[cfg(not(feature = "video"))]
+fn mp4_size(_: &str, _: &[u8], _: &VideoSettings, _: &MediaLimits) -> Result<MediaSize> {
+    Err(unsupported(Format::Mp4.name()))
+}
+
+/// Frame `i` is shown at `i / fps`, `fps` being the file's mean rate: the reference's rule, which also goes for files
+/// whose frames are timed unevenly.
+#[cfg(feature = "video")]
+fn decode_mp4(name: &str, bytes: &[u8], settings: &VideoSettings, limits: &MediaLimits) -> Result<Clip> {
+    super::guard::guarded(name, || {
+        let movie = super::mp4::read(name, bytes, limits)?;
+        let (width, height) = super::h264::size(name, &movie, limits)?;
+        let chosen = settings.choose(movie.samples.len(), movie.fps);
+        limits.check_chosen(name, chosen.len(), width, height)?;
+        let times = chosen.iter().map(|&i| i as f64 / movie.fps).collect();
+        let frames = super::h264::decode(name, &movie, &chosen, limits)?;
+        Clip::timed(frames, times, movie.fps).map_err(|e| renamed(name, e))
+    })
+}
+
+#[cfg(not(feature = "video"))]
+fn decode_mp4(_: &str, _: &[u8], _: &VideoSettings, _: &MediaLimits) -> Result<Clip> {
+    Err(unsupported(Format::Mp4.name()))
+}
+
+/// The error of a clip, under the caller's name for it.
+pub(super) fn renamed(name: &str, error: Error) -> Error {
+    match error {
+        Error::InvalidRequest { message, .. } => Error::invalid(name, message),
+        other => other,
     }
 }

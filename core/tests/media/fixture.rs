@@ -19,6 +19,15 @@ pub(crate) fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(path(name)).unwrap()
 }
 
+pub(crate) fn movie_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/video").join(name)
+}
+
+/// Ten frames of H.264, see `tests/data/video`.
+pub(crate) fn movie() -> Vec<u8> {
+    std::fs::read(movie_path("clip.mp4")).unwrap()
+}
+
 pub(crate) fn json(name: &str) -> Value {
     serde_json::from_slice(&bytes(name)).unwrap()
 }

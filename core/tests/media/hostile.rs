@@ -8,7 +8,7 @@ use image::ImageFormat;
 use proptest::prelude::*;
 
 use crate::fixture::{
-    animated_webp, apng, chunks, encoded, every_format, gif, gradient, limits, png, released, tiny,
+    animated_webp, apng, chunks, encoded, every_format, gif, gradient, limits, movie, png, released, tiny,
 };
 
 fn picture(bytes: &[u8]) -> Error {
@@ -231,6 +231,19 @@ fn an_animation_that_promises_more_frames_than_it_has_is_refused() {
     invalid(&error, "damaged PNG");
 }
 
+#[test]
+fn an_animation_that_does_not_say_it_is_one_is_refused() {
+    let still = encoded(image::DynamicImage::ImageRgba8(gradient(6, 4)).into_rgb8(), ImageFormat::WebP);
+    let mut film = animated_webp(6, 4, &[100; 4]);
+    // No animation by the flags of the header, a still picture behind it, then the frames.
+    film[20] = 0;
+    film.splice(30..30, still[12..].iter().copied());
+    let size = film.len() as u32 - 8;
+    film[4..8].copy_from_slice(&size.to_le_bytes());
+    let error = decode_video("video", &film, &tiny().video, &limits()).unwrap_err();
+    invalid(&error, "4 frames announced, 0 found");
+}
+
 /// Every way in, over any bytes: errors are fine, panics are not.
 fn feed(bytes: &[u8]) {
     let mut small = limits();
@@ -251,7 +264,7 @@ fn feed(bytes: &[u8]) {
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = every_format().into_iter().map(|(_, bytes)| bytes).collect();
-    all.extend([gif(9, 7, &[40; 5]), apng(9, 7, &[40; 5]), animated_webp(9, 7, &[40; 5])]);
+    all.extend([gif(9, 7, &[40; 5]), apng(9, 7, &[40; 5]), animated_webp(9, 7, &[40; 5]), movie(), movie()]);
     all
 }
 

@@ -8,4 +8,5 @@ mod decoding;
 mod fixture;
 mod goldens;
 mod hostile;
+mod movies;
 mod towers;

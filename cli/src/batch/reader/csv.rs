@@ -3,7 +3,9 @@
 use dikast_core::Error;
 use serde_json::{Map, Value};
 
-use super::{Fields, LABELS, RowLabels, Source, Verbatim};
+use super::texts::{LABELS, RowLabels, TextSource};
+use super::{Fields, Source as _};
+use crate::batch::verbatim::Verbatim;
 use crate::classify::labels;
 use crate::exit::{Failure, Result};
 use crate::request::Question;
@@ -22,7 +24,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Finds the columns in the header.
-    pub(super) fn find(header: &[u8], source: &Source) -> Result<Self> {
+    pub(super) fn find(header: &[u8], source: &TextSource) -> Result<Self> {
         let header =
             std::str::from_utf8(header).map_err(|_| Failure::usage("the CSV header is not UTF-8"))?;
         if has_bare_cr(header) {
@@ -65,7 +67,7 @@ impl Columns {
     }
 
     /// The fields of a record.
-    pub(super) fn fields(&self, record: &str, source: &Source) -> Fields {
+    pub(super) fn fields(&self, record: &str, source: &TextSource) -> Fields<Question> {
         let Some(cells) = split(record, source.delimiter) else {
             return source.failed(Error::invalid("row", "not one CSV record"));
         };
@@ -85,7 +87,7 @@ impl Columns {
     fn question<'a>(
         &self,
         cell: impl Fn(usize) -> &'a str,
-        source: &Source,
+        source: &TextSource,
     ) -> dikast_core::Result<Question> {
         let mut own = Map::new();
         let mut other = None;

@@ -1,17 +1,15 @@
-//! A row of JSONL.
-
-use std::collections::HashMap;
+//! A row of JSONL with a text.
 
 use dikast_core::Error;
 use dikast_core::request::parse_json;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Fields, LABELS, RowLabels, Source, Verbatim};
-use crate::request::ROW_FIELDS;
+use super::texts::{LABELS, RowLabels, TextSource};
+use super::{Fields, Source as _, passed};
+use crate::request::{Question, ROW_FIELDS};
 
 /// The fields of a line.
-pub(super) fn fields(line: &str, source: &Source) -> Fields {
+pub(super) fn fields(line: &str, source: &TextSource) -> Fields<Question> {
     let mut object = match parse_json(line) {
         Ok(Value::Object(object)) => object,
         Ok(_) => return source.failed(Error::invalid("row", "not a JSON object")),
@@ -21,7 +19,7 @@ pub(super) fn fields(line: &str, source: &Source) -> Fields {
         }
         Err(e) => return source.failed(e),
     };
-    let (id, kept) = passed_on(line, &object, source);
+    let (id, kept) = passed::on(line, |name| object.contains_key(name), &source.id.0, &source.keep);
     let text = object.remove(&source.text);
     let mut own = Map::new();
     let labels = |object: &mut Map<String, Value>, name: &str| object.remove(name).filter(|l| !l.is_null());
@@ -44,17 +42,4 @@ pub(super) fn fields(line: &str, source: &Source) -> Fields {
         None => Err(Error::invalid(&source.text, "missing")),
     };
     Fields { id, kept, question }
-}
-
-/// The id and the kept fields, as they are written.
-fn passed_on(line: &str, object: &Map<String, Value>, source: &Source) -> (Verbatim, Vec<Verbatim>) {
-    let names = || std::iter::once(&source.id.0).chain(&source.keep);
-    let written: HashMap<String, &RawValue> = if names().any(|name| object.contains_key(name)) {
-        // It was read once already.
-        serde_json::from_str(line).unwrap_or_default()
-    } else {
-        HashMap::new()
-    };
-    let field = |name: &String| written.get(name).map_or_else(Verbatim::default, |raw| Verbatim::from(*raw));
-    (field(&source.id.0), source.keep.iter().map(field).collect())
 }

@@ -1,28 +1,26 @@
 //! Rows of a JSONL or CSV stream, each a request of its own or the reason why it is none.
 
+pub(super) mod bodies;
 mod csv;
 pub(super) mod framing;
 pub(super) mod hashed;
 mod jsonl;
+mod passed;
+pub(super) mod texts;
 
 use std::io::BufRead;
 
 use dikast_core::{Error, Result};
-use serde_json::{Map, Value};
 
 use super::verbatim::Verbatim;
-use crate::args::{ClassifyArgs, InputFormat};
+use crate::args::InputFormat;
 use crate::exit::{self, Failure};
-use crate::request::{Question, Template};
 use framing::{Ending, Framing, Records};
 use hashed::{Hashed, Mark};
 
-/// Longest row in bytes; a longer one gets an error record and is never held in memory.
-pub(super) const MAX_ROW_BYTES: usize = 8 << 20;
-
 /// One row of the input.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+pub(super) struct Row<Q> {
     /// Number from 0; blank lines and the CSV header do not count.
     pub(super) number: u64,
     /// The row's id; null when it has none.
@@ -30,114 +28,81 @@ pub(super) struct Row {
     /// The values of the `--keep` fields, in that order; null where the row has none.
     pub(super) kept: Vec<Verbatim>,
     /// The question, or why the row is none.
-    pub(super) question: Result<Question>,
+    pub(super) question: Result<Q>,
     /// Bytes of the row in the input.
     pub(super) bytes: usize,
 }
 
-/// What a format's parser makes of a record's text.
-struct Fields {
+/// What a command makes of a record's text.
+pub(super) struct Fields<Q> {
     id: Verbatim,
     kept: Vec<Verbatim>,
-    question: Result<Question>,
+    question: Result<Q>,
 }
 
-/// Where the labels of a row come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum RowLabels {
-    /// From this field, else from the flag.
-    Own {
-        field: String,
-        /// The field was asked for by name.
-        asked: bool,
-    },
-    /// From the flag; a field `labels` must say the same, because it may mean labels to judge by or gold answers.
-    Agreeing,
-    /// From the flag, whatever the row says.
-    Flag,
-}
+/// How a command reads the records of its input.
+pub(super) trait Source {
+    /// What a row asks.
+    type Question;
 
-/// The field of a row's labels unless a flag says otherwise.
-const LABELS: &str = "labels";
+    /// Longest row in bytes; a longer one gets an error record and is never held in memory.
+    const MAX_ROW_BYTES: usize;
 
-/// Which fields of a row mean what.
-#[derive(Debug)]
-pub(super) struct Source {
-    format: InputFormat,
-    delimiter: u8,
-    text: String,
-    labels: RowLabels,
-    /// Fields of the row that are no part of its request.
-    ignored: Vec<String>,
-    /// Answer empty texts.
-    allow_empty: bool,
-    /// Field of the id, and whether it was asked for by name.
-    id: (String, bool),
-    keep: Vec<String>,
-    template: Template,
-}
+    /// The format of the input.
+    fn format(&self) -> InputFormat;
 
-impl Source {
-    /// The fields that the flags name.
-    pub(super) fn from_args(args: &ClassifyArgs, template: Template) -> Self {
-        let batch = &args.batch;
-        let ignored = |name: &str| batch.ignore_field.iter().any(|ignored| ignored == name);
-        let labels = match &batch.labels_field {
-            Some(field) => RowLabels::Own { field: field.clone(), asked: true },
-            None if ignored(LABELS) || batch.text_field == LABELS => RowLabels::Flag,
-            None if args.labels.is_empty() => RowLabels::Own { field: LABELS.to_owned(), asked: false },
-            None => RowLabels::Agreeing,
-        };
-        Self {
-            format: super::input::format(args),
-            delimiter: super::input::delimiter(args),
-            text: batch.text_field.clone(),
-            labels,
-            ignored: batch.ignore_field.clone(),
-            allow_empty: args.allow_empty,
-            id: batch.id_field.as_ref().map_or_else(|| ("id".to_owned(), false), |name| (name.clone(), true)),
-            keep: batch.keep.clone(),
-            template,
-        }
+    /// The delimiter of a CSV input.
+    fn delimiter(&self) -> u8;
+
+    /// Takes the header of a CSV input.
+    ///
+    /// # Errors
+    /// The header lacks a column, or is no header.
+    fn begin(&mut self, header: &[u8]) -> exit::Result<()>;
+
+    /// The fields of a record.
+    fn fields(&self, record: &str) -> Fields<Self::Question>;
+
+    /// How many fields of a row are copied to the output.
+    fn kept(&self) -> usize;
+
+    /// A row of which only the error is known.
+    fn failed(&self, error: Error) -> Fields<Self::Question> {
+        let kept = vec![Verbatim::default(); self.kept()];
+        Fields { id: Verbatim::default(), kept, question: Err(error) }
     }
 }
 
-enum Parser {
-    Jsonl,
-    Csv(csv::Columns),
-}
-
 /// Reads rows.
-pub(super) struct Reader<R> {
+pub(super) struct Reader<R, S> {
     records: Records<Hashed<R>>,
     record: Vec<u8>,
-    source: Source,
-    parser: Parser,
+    source: S,
     next: u64,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead, S: Source> Reader<R, S> {
     /// A reader at the first row; a CSV header is read and checked.
     ///
     /// # Errors
     /// The stream fails, is not UTF-8 text, or its header lacks a column.
-    pub(super) fn new(stream: R, source: Source) -> exit::Result<Self> {
+    pub(super) fn new(stream: R, source: S) -> exit::Result<Self> {
         let mut stream = Hashed::new(stream);
         skip_bom(&mut stream)?;
-        let framing = match source.format {
+        let framing = match source.format() {
             InputFormat::Jsonl => Framing::Lines,
-            InputFormat::Csv => Framing::Csv { delimiter: source.delimiter },
+            InputFormat::Csv => Framing::Csv { delimiter: source.delimiter() },
         };
-        let records = Records::new(stream, framing, MAX_ROW_BYTES);
-        let mut reader = Self { records, record: Vec::new(), source, parser: Parser::Jsonl, next: 0 };
-        if reader.source.format == InputFormat::Csv {
+        let records = Records::new(stream, framing, S::MAX_ROW_BYTES);
+        let mut reader = Self { records, record: Vec::new(), source, next: 0 };
+        if reader.source.format() == InputFormat::Csv {
             let ending = reader.next_record()?;
             let header = match ending {
                 Some(Ending::Complete | Ending::EndOfStream { quoted: false }) => &reader.record[..],
                 None => return Err(Failure::usage("the CSV input is empty: it needs a header")),
                 Some(_) => return Err(Failure::usage("the CSV header is too long or has an open quote")),
             };
-            reader.parser = Parser::Csv(csv::Columns::find(header, &reader.source)?);
+            reader.source.begin(header)?;
         }
         Ok(reader)
     }
@@ -161,27 +126,24 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// Only when the stream fails; a bad row is a row with an error.
-    pub(super) fn next_row(&mut self) -> exit::Result<Option<Row>> {
+    pub(super) fn next_row(&mut self) -> exit::Result<Option<Row<S::Question>>> {
         let before = self.records.position();
         let Some(ending) = self.next_record()? else { return Ok(None) };
         let fields = match ending {
-            Ending::TooLong { quoted } => self.failed(Error::TooLarge {
+            Ending::TooLong { quoted } => self.source.failed(Error::TooLarge {
                 what: if quoted { "row bytes (a quote is never closed)" } else { "row bytes" }.to_owned(),
-                limit: MAX_ROW_BYTES as u64,
+                limit: S::MAX_ROW_BYTES as u64,
                 actual: self.records.position() - before,
             }),
             Ending::EndOfStream { quoted: true } => {
-                self.failed(Error::invalid("row", "a quote is never closed"))
+                self.source.failed(Error::invalid("row", "a quote is never closed"))
             }
             Ending::Complete | Ending::EndOfStream { quoted: false } => {
                 match std::str::from_utf8(&self.record) {
-                    Err(e) => {
-                        self.failed(Error::invalid("row", format!("not UTF-8 (at byte {})", e.valid_up_to())))
-                    }
-                    Ok(text) => match &self.parser {
-                        Parser::Jsonl => jsonl::fields(text, &self.source),
-                        Parser::Csv(columns) => columns.fields(text, &self.source),
-                    },
+                    Err(e) => self
+                        .source
+                        .failed(Error::invalid("row", format!("not UTF-8 (at byte {})", e.valid_up_to()))),
+                    Ok(text) => self.source.fields(text),
                 }
             }
         };
@@ -196,7 +158,7 @@ impl<R: BufRead> Reader<R> {
         loop {
             let ending =
                 self.records.next_into(&mut self.record).map_err(Failure::io("reading the input"))?;
-            let blank = match self.source.format {
+            let blank = match self.source.format() {
                 InputFormat::Jsonl => self.record.iter().all(u8::is_ascii_whitespace),
                 // Spaces and tabs may be cells, or the delimiters of empty ones.
                 InputFormat::Csv => matches!(&self.record[..], b"" | b"\r"),
@@ -206,36 +168,6 @@ impl<R: BufRead> Reader<R> {
                 _ => return Ok(ending),
             }
         }
-    }
-
-    fn failed(&self, error: Error) -> Fields {
-        self.source.failed(error)
-    }
-}
-
-impl Source {
-    /// A row of which only the error is known.
-    fn failed(&self, error: Error) -> Fields {
-        Fields {
-            id: Verbatim::default(),
-            kept: vec![Verbatim::default(); self.keep.len()],
-            question: Err(error),
-        }
-    }
-
-    /// The question of a row with its own fields. `other` is what the field `labels` says where the flag's count.
-    fn question(&self, text: String, own: Map<String, Value>, other: Option<&Value>) -> Result<Question> {
-        if other.is_some_and(|labels| self.template.fields().get(LABELS) != Some(labels)) {
-            return Err(Error::invalid(
-                LABELS,
-                "the row's field labels says something else than --labels; --labels-field labels judges by the row's \
-                 labels, --ignore-field labels by those of the flag",
-            ));
-        }
-        if !self.allow_empty && text.trim().is_empty() {
-            return Err(Error::invalid(&self.text, "empty; --allow-empty has it answered all the same"));
-        }
-        self.template.question_with(text, own)
     }
 }
 
@@ -249,165 +181,4 @@ fn skip_bom(stream: &mut impl BufRead) -> exit::Result<()> {
         stream.consume(3);
     }
     Ok(())
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    impl Source {
-        /// Copies these fields to the output.
-        pub(in crate::batch) fn set_keep(&mut self, keep: Vec<String>) {
-            self.keep = keep;
-        }
-    }
-
-    /// A source for tests: labels `a`, `bb` from the flags.
-    pub(in crate::batch) fn source(format: InputFormat) -> Source {
-        Source {
-            format,
-            delimiter: b',',
-            text: "text".into(),
-            labels: RowLabels::Own { field: LABELS.into(), asked: false },
-            ignored: Vec::new(),
-            allow_empty: true,
-            id: ("id".into(), false),
-            keep: Vec::new(),
-            template: Template::for_tests(&json!({"labels": ["a", "bb"]})),
-        }
-    }
-
-    fn rows_of(bytes: &[u8], source: Source) -> Vec<Row> {
-        let mut reader = Reader::new(bytes, source).unwrap();
-        std::iter::from_fn(|| reader.next_row().unwrap()).collect()
-    }
-
-    fn texts(rows: &[Row]) -> Vec<&str> {
-        rows.iter().map(|r| r.question.as_ref().map_or("ERROR", |q| &q.request.text)).collect()
-    }
-
-    #[test]
-    fn jsonl_with_every_kind_of_line() {
-        let bytes = b"\xEF\xBB\xBF{\"text\": \"one\", \"id\": 7}\r\n\n  \n[1]\n{\"text\": 3}\n{\"text\": \"\xFF\"}\nnope\n{\"text\":\"last\"}";
-        let rows = rows_of(bytes, source(InputFormat::Jsonl));
-        assert_eq!(texts(&rows), ["one", "ERROR", "ERROR", "ERROR", "ERROR", "last"]);
-        assert_eq!(rows.iter().map(|r| r.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(rows[0].id, json!(7));
-        assert!(rows[3].question.as_ref().unwrap_err().to_string().contains("not UTF-8"));
-    }
-
-    #[test]
-    fn a_huge_row_is_an_error_and_the_next_one_is_not() {
-        let mut bytes = b"{\"text\": \"".to_vec();
-        bytes.resize(MAX_ROW_BYTES + 10, b'x');
-        bytes.extend_from_slice(b"\"}\n{\"text\": \"next\"}\n");
-        let rows = rows_of(&bytes, source(InputFormat::Jsonl));
-        assert_eq!(texts(&rows), ["ERROR", "next"]);
-        assert!(matches!(rows[0].question, Err(Error::TooLarge { .. })));
-    }
-
-    #[test]
-    fn rows_override_the_flags() {
-        let bytes =
-            br#"{"text": "t", "labels": ["x", "y"], "multi_label": true, "threshold": 0.25, "gold": "x"}"#;
-        let mut asked = source(InputFormat::Jsonl);
-        asked.keep = vec!["gold".into(), "none".into()];
-        let rows = rows_of(bytes, asked);
-        let request = &rows[0].question.as_ref().unwrap().request;
-        assert_eq!(request.labels.names(), ["x", "y"]);
-        assert_eq!(request.threshold, 0.25);
-        assert_eq!(rows[0].kept, [json!("x"), Value::Null]);
-        let mut deaf = source(InputFormat::Jsonl);
-        deaf.labels = RowLabels::Flag;
-        deaf.ignored = vec!["threshold".into()];
-        let rows = rows_of(bytes, deaf);
-        let request = &rows[0].question.as_ref().unwrap().request;
-        assert_eq!(request.labels.names(), ["a", "bb"]);
-        assert_eq!(request.threshold, 0.5);
-    }
-
-    #[test]
-    fn labels_of_row_and_flag_must_agree() {
-        let jsonl = b"{\"text\":\"t\"}\n{\"text\":\"t\",\"labels\":[\"a\",\"bb\"]}\n{\"text\":\"t\",\"labels\":null}\n\
-            {\"text\":\"t\",\"labels\":[\"bb\",\"a\"]}\n{\"text\":\"t\",\"labels\":3}\n";
-        let csv = b"text,labels\nt,\nt,\"a,bb\"\nt,\"[\"\"a\"\",\"\"bb\"\"]\"\nt,\"bb,a\"\nt,\",\"\n";
-        for (format, bytes) in [(InputFormat::Jsonl, &jsonl[..]), (InputFormat::Csv, csv)] {
-            let mut agreeing = source(format);
-            agreeing.labels = RowLabels::Agreeing;
-            let rows = rows_of(bytes, agreeing);
-            assert_eq!(texts(&rows), ["t", "t", "t", "ERROR", "ERROR"]);
-            let message = rows[3].question.as_ref().unwrap_err().to_string();
-            assert!(message.contains("--labels-field labels") && message.contains("--ignore-field labels"));
-            let mut deaf = source(format);
-            deaf.labels = RowLabels::Flag;
-            assert_eq!(texts(&rows_of(bytes, deaf)), ["t"; 5]);
-        }
-    }
-
-    #[test]
-    fn empty_texts_are_errors_unless_allowed() {
-        let jsonl = b"{\"text\":\"\"}\n{\"text\":\" \\n\\u3000\"}\n{\"text\":\"t\"}\n";
-        let csv = b"id,text\n1,\n2,\" \n\xE3\x80\x80\"\n3,t\n";
-        for (format, bytes) in [(InputFormat::Jsonl, &jsonl[..]), (InputFormat::Csv, csv)] {
-            let mut strict = source(format);
-            strict.allow_empty = false;
-            let rows = rows_of(bytes, strict);
-            assert_eq!(texts(&rows), ["ERROR", "ERROR", "t"]);
-            assert!(rows[0].question.as_ref().unwrap_err().to_string().contains("--allow-empty"));
-            assert!(!texts(&rows_of(bytes, source(format))).contains(&"ERROR"));
-        }
-    }
-
-    #[test]
-    fn csv_with_quotes_newlines_and_bad_rows() {
-        let bytes = b"\xEF\xBB\xBFid,text,labels\r\n1,\"two\nlines, \"\"quoted\"\"\",\r\n\r\n2,plain,\"x,y\"\r\n3,short\r\n4,\xFF,\r\n5,last,";
-        let rows = rows_of(bytes, source(InputFormat::Csv));
-        assert_eq!(texts(&rows), ["two\nlines, \"quoted\"", "plain", "ERROR", "ERROR", "last"]);
-        assert_eq!(rows[1].question.as_ref().unwrap().request.labels.names(), ["x", "y"]);
-        assert_eq!(rows[0].question.as_ref().unwrap().request.labels.names(), ["a", "bb"]);
-        assert_eq!(rows[4].id, json!("5"));
-    }
-
-    #[test]
-    fn csv_rows_of_empty_cells_are_rows() {
-        for (delimiter, bytes) in
-            [(b'\t', b"id\ttext\n\t\n\r\n\n2\tx\n\t"), (b' ', b"id text\n \n\r\n\n2 x\n ")]
-        {
-            let mut spaced = source(InputFormat::Csv);
-            spaced.delimiter = delimiter;
-            let rows = rows_of(bytes, spaced);
-            assert_eq!(texts(&rows), ["", "x", ""]);
-            assert_eq!(rows[1].number, 1);
-        }
-    }
-
-    #[test]
-    fn an_open_quote_is_an_error_record() {
-        let rows = rows_of(b"text\nfine\n\"open\n", source(InputFormat::Csv));
-        assert_eq!(texts(&rows), ["fine", "ERROR"]);
-    }
-
-    #[test]
-    fn headers_are_checked() {
-        let refused = |bytes: &[u8], source: Source| match Reader::new(bytes, source) {
-            Err(failure) => {
-                assert_eq!(failure.code(), 2);
-                failure.to_string()
-            }
-            Ok(_) => panic!("accepted"),
-        };
-        let message = refused(b"id,body\n1,x\n", source(InputFormat::Csv));
-        assert!(message.contains("text") && message.contains("id, body"), "{message}");
-        assert!(refused(b"text,text\n", source(InputFormat::Csv)).contains("twice"));
-        assert!(refused(b"", source(InputFormat::Csv)).contains("empty"));
-        for bytes in [&b"text\rone\rtwo\r"[..], b"id,text\r1,\"a\nb\"\r", b"text\r"] {
-            assert!(refused(bytes, source(InputFormat::Csv)).contains("carriage return"));
-        }
-        let mut asked = source(InputFormat::Csv);
-        asked.keep = vec!["gold".into()];
-        assert!(refused(b"text\n", asked).contains("gold"));
-        assert!(refused(b"\xFF\xFEt\0", source(InputFormat::Jsonl)).contains("UTF-16"));
-    }
 }

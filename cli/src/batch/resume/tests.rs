@@ -2,20 +2,22 @@
 
 use super::super::output::Output;
 use super::super::progress::Progress;
-use super::super::reader::tests::source;
-use super::super::runner;
+use super::super::reader::texts::TextSource;
+use super::super::reader::texts::tests::source;
+use super::super::runner::{self, Classifying};
 use super::super::totals::Totals;
+use super::super::writer::Labels;
 use super::*;
 use crate::args::InputFormat;
 use crate::classifier::fake::FakeClassifier;
 
 const INPUT: &str = "{\"id\":\"x\",\"text\":\"a\"}\n\n{\"id\":\"y,\\n\\\"q\\\"\",\"text\":\"bad\"}\n{\"text\":\"ccc\"}\nnope\n{\"id\":4,\"text\":\"\u{e9}\"}\n";
 
-fn encoder(format: OutputFormat) -> Encoder {
-    Encoder { format, delimiter: b',', keep: vec!["id".into()], top_k: None }
+fn encoder(format: OutputFormat) -> Encoder<Labels> {
+    Encoder { format, delimiter: b',', keep: vec!["id".into()], form: Labels { top_k: None } }
 }
 
-fn reader(input: &str) -> Reader<&[u8]> {
+fn reader(input: &str) -> Reader<&[u8], TextSource> {
     let mut source = source(InputFormat::Jsonl);
     source.set_keep(vec!["id".into()]);
     Reader::new(input.as_bytes(), source).unwrap()
@@ -39,7 +41,8 @@ fn run(format: OutputFormat, input: &str, existing: &[u8]) -> Result<(Vec<u8>, T
     }
     let mut classifier = FakeClassifier::default();
     let mut progress = Progress::start(None, done, false, false);
-    let totals = runner::run(&mut reader, &mut classifier, &encoder, &mut output, done, &mut progress)?;
+    let mut answerer = Classifying(&mut classifier);
+    let totals = runner::run(&mut reader, &mut answerer, &encoder, &mut output, done, &mut progress)?;
     Ok((std::fs::read(&path).unwrap(), totals, classifier.seen))
 }
 

@@ -1,9 +1,6 @@
 //! CSV records. Documented and stable: columns are added at the end, never renamed.
 
-use serde_json::Value;
-
-use super::{Encoder, Record, kind};
-use crate::classify::ranking;
+use super::{Encoder, Form, Record, kind};
 use crate::exit::advice;
 
 /// The columns before the kept ones.
@@ -21,7 +18,7 @@ pub(in crate::batch) const HEADER: [&str; 10] = [
 ];
 
 /// The header line.
-pub(super) fn header(encoder: &Encoder) -> Vec<u8> {
+pub(super) fn header<F>(encoder: &Encoder<F>) -> Vec<u8> {
     let mut writer = writer(encoder);
     let columns = HEADER.into_iter().chain(encoder.keep.iter().map(String::as_str));
     // Writing to memory does not fail, and neither does finishing.
@@ -30,25 +27,13 @@ pub(super) fn header(encoder: &Encoder) -> Vec<u8> {
 }
 
 /// The lines of a group.
-pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
+pub(super) fn encode<F: Form, Q>(encoder: &Encoder<F>, records: &[Record<'_, Q, F::Answer>]) -> Vec<u8> {
     let mut writer = writer(encoder);
     for record in records {
         let row = record.row;
         let mut cells: Vec<String> = vec![row.number.to_string(), row.id.cell().into_owned()];
         match record.outcome {
-            Ok(classification) => {
-                let labels = ranking(classification, encoder.top_k);
-                let best = labels.iter().find(|l| l.chosen);
-                let chosen: Vec<&str> =
-                    labels.iter().filter(|l| l.chosen).map(|l| l.label.as_str()).collect();
-                cells.push(best.map_or_else(String::new, |l| l.label.clone()));
-                cells.push(best.map_or_else(String::new, |l| l.score.to_string()));
-                cells.push(Value::from(chosen).to_string());
-                cells.push(serde_json::to_string(&labels).unwrap_or_default());
-                cells.extend([String::new(), String::new()]);
-                cells.push(classification.receipt.dropped_text_tokens.to_string());
-                cells.push(Value::from(classification.cut_labels()).to_string());
-            }
+            Ok(answer) => cells.extend(encoder.form.cells(answer)),
             Err(error) => {
                 cells.extend(std::iter::repeat_n(String::new(), 4));
                 cells.extend([kind(error).to_owned(), advice::message(error), String::new(), String::new()]);
@@ -60,6 +45,6 @@ pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
     writer.into_inner().unwrap_or_default()
 }
 
-fn writer(encoder: &Encoder) -> csv::Writer<Vec<u8>> {
+fn writer<F>(encoder: &Encoder<F>) -> csv::Writer<Vec<u8>> {
     csv::WriterBuilder::new().delimiter(encoder.delimiter).from_writer(Vec::new())
 }

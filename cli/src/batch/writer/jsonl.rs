@@ -2,19 +2,18 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{Encoder, Record, kind};
+use super::{Encoder, Form, Record, kind};
 use crate::batch::verbatim::Verbatim;
-use crate::classify::{AnswerLabel, ranking};
 use crate::exit::advice;
 use crate::terminal::escape_json;
 
 /// A line. `row` comes first: see [`Encoder::start_of`].
 #[derive(Serialize)]
-struct Line<'a> {
+struct Line<'a, A> {
     row: u64,
     id: &'a Verbatim,
     #[serde(flatten)]
-    outcome: Outcome<'a>,
+    outcome: Outcome<'a, A>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<Kept<'a>>,
 }
@@ -33,18 +32,9 @@ impl Serialize for Kept<'_> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Outcome<'a> {
-    Answer {
-        label: Option<String>,
-        score: Option<f32>,
-        labels: Vec<AnswerLabel>,
-        tokens: u64,
-        dropped_text_tokens: u64,
-        cut_labels: Vec<&'a str>,
-    },
-    Error {
-        error: ErrorFields<'a>,
-    },
+enum Outcome<'a, A> {
+    Answer(A),
+    Error { error: ErrorFields<'a> },
 }
 
 #[derive(Serialize)]
@@ -54,23 +44,12 @@ struct ErrorFields<'a> {
 }
 
 /// The lines of a group.
-pub(super) fn encode(encoder: &Encoder, records: &[Record<'_>]) -> Vec<u8> {
+pub(super) fn encode<F: Form, Q>(encoder: &Encoder<F>, records: &[Record<'_, Q, F::Answer>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(records.len() * 256);
     for record in records {
         let row = record.row;
         let outcome = match record.outcome {
-            Ok(classification) => {
-                let labels = ranking(classification, encoder.top_k);
-                let best = labels.iter().find(|l| l.chosen);
-                Outcome::Answer {
-                    label: best.map(|l| l.label.clone()),
-                    score: best.map(|l| l.score),
-                    tokens: classification.receipt.tokens,
-                    dropped_text_tokens: classification.receipt.dropped_text_tokens,
-                    cut_labels: classification.cut_labels(),
-                    labels,
-                }
-            }
+            Ok(answer) => Outcome::Answer(encoder.form.fields(answer)),
             Err(error) => {
                 Outcome::Error { error: ErrorFields { kind: kind(error), message: advice::message(error) } }
             }

@@ -3,6 +3,7 @@
 mod config;
 mod model;
 mod parse;
+mod parts;
 mod projection;
 mod tensors;
 mod text;
@@ -10,4 +11,5 @@ mod vision;
 
 pub use config::{ClefConfig, HeadConfig, LayerType, MediaTokens, TextConfig, VisionConfig};
 pub use model::{Clef, ClefOptions};
+pub use parts::{Part, PartBytes, part_of, part_sizes};
 pub use tensors::{HEAD, QUESTION_TYPES, expected_tensors};

@@ -4,21 +4,24 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dikast_synth::FILES;
-
 use crate::exit::{Failure, Result};
 
 /// A folder that does not have its name yet. Dropped before [`Folder::finish`], it is removed.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     incomplete: PathBuf,
     place: PathBuf,
+    own: Own,
     done: bool,
 }
 
+/// Whether the command that writes a folder may have written a file of this name.
+pub(crate) type Own = fn(&str) -> bool;
+
 impl Folder {
-    /// Refuses a place that holds anything, unless it is an earlier output and may be replaced.
-    pub(super) fn prepare(place: &Path, overwrite: bool) -> Result<Self> {
+    /// Refuses a place that holds anything, unless it is an earlier output and may be replaced; `None` for a command
+    /// that never replaces.
+    pub(crate) fn prepare(place: &Path, own: Own, overwrite: Option<bool>) -> Result<Self> {
         let reading = || Failure::io(format!("reading {}", place.display()));
         match fs::read_dir(place) {
             Ok(entries) => {
@@ -26,15 +29,17 @@ impl Folder {
                     .map(|entry| entry.map(|e| e.file_name()))
                     .collect::<io::Result<_>>()
                     .map_err(reading())?;
-                if !names.is_empty() && !overwrite {
-                    let message =
-                        format!("{}: is not empty; give --overwrite to replace it", place.display());
-                    return Err(Failure::usage(message));
+                if !names.is_empty() && overwrite != Some(true) {
+                    let place = place.display();
+                    return Err(Failure::usage(match overwrite {
+                        Some(_) => format!("{place}: is not empty; give --overwrite to replace it"),
+                        None => format!("{place}: is not empty; it is left alone"),
+                    }));
                 }
                 // A mistyped path must not cost anybody a folder.
-                if let Some(foreign) = names.iter().find(|name| !FILES.iter().any(|own| name == own)) {
+                if let Some(foreign) = names.iter().find(|name| !name.to_str().is_some_and(own)) {
                     return Err(Failure::usage(format!(
-                        "{}: holds {}, which dikast synth did not write; it is left alone",
+                        "{}: holds {}, which this command does not write; it is left alone",
                         place.display(),
                         foreign.display()
                     )));
@@ -52,20 +57,20 @@ impl Folder {
             fs::create_dir_all(parent).map_err(making())?;
         }
         // Left behind by a run that was killed.
-        remove(&incomplete).map_err(making())?;
+        remove(&incomplete, own).map_err(making())?;
         fs::create_dir(&incomplete).map_err(making())?;
-        Ok(Self { incomplete, place: place.to_owned(), done: false })
+        Ok(Self { incomplete, place: place.to_owned(), own, done: false })
     }
 
     /// Where to write.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.incomplete
     }
 
     /// Gives the folder its name.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         let renaming = || Failure::io(format!("replacing {}", self.place.display()));
-        remove(&self.place).map_err(renaming())?;
+        remove(&self.place, self.own).map_err(renaming())?;
         fs::rename(&self.incomplete, &self.place).map_err(renaming())?;
         self.done = true;
         Ok(())
@@ -76,7 +81,7 @@ impl Drop for Folder {
     fn drop(&mut self) {
         if !self.done {
             // The error that brought us here is the one to report.
-            let _ = remove(&self.incomplete);
+            let _ = remove(&self.incomplete, self.own);
         }
     }
 }
@@ -96,17 +101,29 @@ fn beside(place: &Path) -> Result<PathBuf> {
 }
 
 /// Removes a folder that holds our own files only; nothing to do where there is none.
-fn remove(dir: &Path) -> io::Result<()> {
-    let absent = |e: io::Error| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) };
-    for name in FILES {
-        fs::remove_file(dir.join(name)).or_else(absent)?;
+fn remove(dir: &Path, own: Own) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(own) {
+            fs::remove_file(entry.path())?;
+        }
     }
-    fs::remove_dir(dir).or_else(absent)
+    fs::remove_dir(dir)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FILE: &str = "config.json";
+
+    fn own(name: &str) -> bool {
+        name == FILE
+    }
 
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<String> =
@@ -119,8 +136,8 @@ mod tests {
     fn an_unfinished_folder_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("a/b");
-        let folder = Folder::prepare(&place, false).unwrap();
-        fs::write(folder.path().join(FILES[0]), "x").unwrap();
+        let folder = Folder::prepare(&place, own, Some(false)).unwrap();
+        fs::write(folder.path().join(FILE), "x").unwrap();
         assert!(!place.exists());
         drop(folder);
         assert!(names(&dir.path().join("a")).is_empty());
@@ -132,10 +149,10 @@ mod tests {
         let place = dir.path().join("out");
         fs::create_dir(&place).unwrap();
         for (text, overwrite) in [("first", false), ("second", true)] {
-            let folder = Folder::prepare(&place, overwrite).unwrap();
-            fs::write(folder.path().join(FILES[0]), text).unwrap();
+            let folder = Folder::prepare(&place, own, Some(overwrite)).unwrap();
+            fs::write(folder.path().join(FILE), text).unwrap();
             folder.finish().unwrap();
-            assert_eq!(fs::read_to_string(place.join(FILES[0])).unwrap(), text);
+            assert_eq!(fs::read_to_string(place.join(FILE)).unwrap(), text);
             assert_eq!(names(dir.path()), ["out"]);
         }
     }
@@ -144,13 +161,13 @@ mod tests {
     fn what_somebody_else_wrote_is_never_removed() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("thesis.tex"), "x").unwrap();
-        for overwrite in [false, true] {
-            let failure = Folder::prepare(dir.path(), overwrite).unwrap_err();
+        for overwrite in [None, Some(false), Some(true)] {
+            let failure = Folder::prepare(dir.path(), own, overwrite).unwrap_err();
             assert_eq!(failure.code(), 2);
         }
         let file = dir.path().join("thesis.tex");
-        assert_eq!(Folder::prepare(&file, true).unwrap_err().code(), 2);
-        assert_eq!(Folder::prepare(Path::new("/"), true).unwrap_err().code(), 2);
+        assert_eq!(Folder::prepare(&file, own, Some(true)).unwrap_err().code(), 2);
+        assert_eq!(Folder::prepare(Path::new("/"), own, Some(true)).unwrap_err().code(), 2);
         assert_eq!(names(dir.path()), ["thesis.tex"]);
     }
 }

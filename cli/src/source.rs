@@ -15,14 +15,14 @@ fn strip_bom(text: &str) -> &str {
 }
 
 /// The whole of a small UTF-8 file.
-pub(super) fn read_file(path: &Path) -> Result<String> {
+pub(crate) fn read_file(path: &Path) -> Result<String> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     read(file, &name)
 }
 
 /// The whole of standard input.
-pub(super) fn read_stdin() -> Result<String> {
+pub(crate) fn read_stdin() -> Result<String> {
     read(io::stdin().lock(), "standard input")
 }
 
@@ -38,8 +38,32 @@ fn read(reader: impl Read, name: &str) -> Result<String> {
     Ok(strip_bom(&text).to_owned())
 }
 
+/// The whole of a binary file of at most `limit` bytes.
+pub(crate) fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>> {
+    let name = path.display().to_string();
+    let unreadable = |e: io::Error| Failure::usage(format!("{name}: {e}"));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > limit {
+        return Err(Failure::usage(format!("{name}: longer than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Editors and `echo` end a file with a line end that nobody means.
+pub(crate) fn without_last_line_end(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
+}
+
 /// An argument that is given inline or as `@FILE`.
-pub(super) fn inline_or_file(flag: &str, value: &str) -> Result<String> {
+pub(crate) fn inline_or_file(flag: &str, value: &str) -> Result<String> {
     match value.strip_prefix('@') {
         None => Ok(value.to_owned()),
         Some("" | "-") => Err(Failure::usage(format!("{flag}: @ must be followed by the name of a file"))),
@@ -56,6 +80,14 @@ mod tests {
         assert_eq!(read(&b"\xEF\xBB\xBFhi"[..], "x").unwrap(), "hi");
         assert!(read(&b"ok\xFF"[..], "x").unwrap_err().to_string().contains("at byte 2"));
         assert!(read(io::repeat(b'a'), "x").unwrap_err().to_string().contains("longer"));
+    }
+
+    #[test]
+    fn one_line_end_is_dropped() {
+        for (text, left) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a"), ("\n", ""), ("", "")]
+        {
+            assert_eq!(without_last_line_end(text.into()), left);
+        }
     }
 
     #[test]

@@ -1,0 +1,22 @@
+//! From a checkpoint to a smaller one: reads tensor by tensor, quantizes the large matrices, writes the engine's own
+//! layout with a few rows in memory. `write_weights` writes any tensors that a [`Source`] gives, so that synthetic
+//! checkpoints take the same path as converted ones.
+//!
+//! ```text
+//! Source ─► Plan (what is stored how, in which file) ─► write_weights ─► *.safetensors, index
+//! release folder ─► convert ─► all of that, configurations, tokenizer, provenance.json, SHA256SUMS ─► verified
+//! ```
+
+mod convert;
+mod copied;
+mod family;
+mod hash;
+mod plan;
+mod source;
+mod write;
+
+pub use convert::{Options, Report, convert, is_output};
+pub use family::expected_tensors;
+pub use plan::{Plan, SHARD_BYTES, Scheme};
+pub use source::{Checkpoint, Rows, Source};
+pub use write::{Written, WrittenFile, write_weights};
