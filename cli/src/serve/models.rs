@@ -11,8 +11,11 @@ use crate::exit::{Failure, Result};
 /// One source a `NAME=DIR` or `DIR`; without any, the built-in models.
 pub(super) fn sources(asked: &[String], backend: BackendChoice) -> Result<Vec<ModelSource>> {
     if asked.is_empty() {
-        let built_in = dikast_models::gliclass_mini();
-        return Ok(vec![source(built_in.name().to_owned(), built_in, backend)]);
+        let built_in = [dikast_models::clef_mini(), dikast_models::gliclass_mini()];
+        return Ok(built_in
+            .into_iter()
+            .map(|files| source(files.name().to_owned(), files, backend))
+            .collect());
     }
     asked.iter().map(|text| one(text, backend)).collect()
 }

@@ -105,7 +105,7 @@ fn check(id: &str, reply: &Json) {
             assert_eq!(at(reply, "answers.a.confidence").to_string(), "1.0");
         }
         "num-05" => {
-            assert!(map(&at(reply, "answers")).iter().map(|(key, _)| key.as_str()).eq(["10", "2", "a b/ü"]))
+            assert!(map(&at(reply, "answers")).iter().map(|(key, _)| key.as_str()).eq(["10", "2", "a b/ü"]));
         }
         "img-01" => holds("error.message", &["never fetched"]),
         other => panic!("{other}: no check for this case"),

@@ -228,13 +228,9 @@ fn zero_shot_forms() {
 /// A choice goes to a model for labels if that is named.
 #[test]
 fn choices_on_a_model_for_labels() {
-    let ask = || {
-        let body = format!(
-            r#"{{"model":"gliclass-mini","state":"It rained all day.","questions":{{"q":{{"type":"choice","criteria":{{"weather":null,"money":"banks and prices"}}}}}}}}"#
-        );
-        post(shared(), "/v1/systemone", &body)
-    };
-    let reply = ask();
+    let body = r#"{"model":"gliclass-mini","state":"It rained all day.","questions":{
+        "q":{"type":"choice","criteria":{"weather":null,"money":"banks and prices"}}}}"#;
+    let reply = post(shared(), "/v1/systemone", body);
     assert_eq!((reply.status, reply.at("model").as_str()), (200, Some("gliclass-mini")), "{reply:?}");
     assert_eq!(map(&reply.at("answers.q.probabilities")).len(), 2);
     let body = r#"{"model":"gliclass-mini","state":"x","questions":{"q":{"type":"noul"}}}"#;
