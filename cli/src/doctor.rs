@@ -32,7 +32,7 @@ fn report(out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "\ncuda: not available: {reason}")?;
             writeln!(
                 out,
-                "  An NVIDIA driver is all it needs; the kernels are part of the program or compiled once."
+                "  It needs an NVIDIA driver, and NVRTC unless the kernels were embedded when the program was built."
             )?;
         }
     }

@@ -229,6 +229,16 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn a_row_without_anything_to_look_at_is_an_error_record() {
+    let rows = ["", "  "].map(|state| json!({"state": state}).to_string()).join("\n");
+    let outcome = decide(&["--input", "-", "--ask", "Is it late?"], rows.as_bytes());
+    assert_eq!(outcome.code, 5, "{}", outcome.err);
+    for record in lines(&outcome.out) {
+        assert!(record["error"]["message"].as_str().unwrap().contains("empty"), "{record}");
+    }
+}
+
+#[test]
 fn a_batch_gives_what_the_one_state_form_gives() {
     let args = ["--input", "-", "--questions", QUESTIONS, "--keep", "gold", "--confidence", "max"];
     let outcome = decide(&args, rows().as_bytes());

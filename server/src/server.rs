@@ -192,6 +192,10 @@ impl Job {
         for slot in app.models.slots() {
             if let Some(loaded) = slot.loaded() {
                 loaded.close();
+                if cut > 0 {
+                    let message = "the server ends; the same request may succeed elsewhere".to_owned();
+                    loaded.abandon(&Error::DeviceLost { device: "this server".to_owned(), message });
+                }
             }
         }
         connections.end(end.max(Instant::now() + Duration::from_secs(1))).await;

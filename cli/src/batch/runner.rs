@@ -17,8 +17,6 @@ use crate::decider::Decider;
 use crate::exit::Result;
 use crate::request::{Question, fit};
 
-/// Most rows of a group: enough to fill the engine's batches, little to redo after an interruption.
-const GROUP_ROWS: usize = 128;
 /// A group is full when its rows have this many bytes; with [`Source::MAX_ROW_BYTES`] this bounds memory.
 const GROUP_BYTES: usize = 1 << 20;
 
@@ -33,6 +31,9 @@ pub(super) trait Answerer {
 
     /// The summary's words for answers to something that was cut, after `3 rows`.
     const CUT: &'static str;
+
+    /// Most rows of a group: enough to fill the engine's batches, little to redo after an interruption.
+    const GROUP_ROWS: usize;
 
     /// The request of a question.
     fn request(&mut self, question: Self::Question) -> dikast_core::Result<Self::Request>;
@@ -52,6 +53,7 @@ impl Answerer for Classifying<'_> {
     type Request = ClassifyRequest;
     type Answer = Classification;
 
+    const GROUP_ROWS: usize = 128;
     const CUT: &'static str = "with labels that --truncate right cut; their records name them in cut_labels";
 
     fn request(&mut self, question: Question) -> dikast_core::Result<ClassifyRequest> {
@@ -75,6 +77,7 @@ impl Answerer for Deciding<'_> {
     type Request = DecideRequest;
     type Answer = Decision;
 
+    const GROUP_ROWS: usize = 8;
     const CUT: &'static str = "with a state that was cut at its end; their records say x_truncated";
 
     fn request(&mut self, question: DecideRequest) -> dikast_core::Result<DecideRequest> {
@@ -109,7 +112,7 @@ where
 {
     let mut totals = Totals { rows: done.rows, failed: done.failed };
     loop {
-        let rows = read_group(reader)?;
+        let rows = read_group(reader, A::GROUP_ROWS)?;
         if rows.is_empty() {
             return Ok(totals);
         }
@@ -131,10 +134,13 @@ where
     }
 }
 
-fn read_group<R: BufRead, S: Source>(reader: &mut Reader<R, S>) -> Result<Vec<Row<S::Question>>> {
+fn read_group<R: BufRead, S: Source>(
+    reader: &mut Reader<R, S>,
+    most: usize,
+) -> Result<Vec<Row<S::Question>>> {
     let mut rows = Vec::new();
     let mut bytes = 0;
-    while rows.len() < GROUP_ROWS && bytes < GROUP_BYTES {
+    while rows.len() < most && bytes < GROUP_BYTES {
         let Some(row) = reader.next_row()? else { break };
         bytes += row.bytes;
         rows.push(row);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dikast_core::Error;
 use dikast_core::engine::Model;
 use dikast_core::models::clef::Clef;
 use dikast_core::models::gliclass::GliClass;
@@ -63,6 +64,14 @@ impl Loaded {
         match self {
             Self::Clef(host) => host.queue.close(),
             Self::GliClass(host) => host.queue.close(),
+        }
+    }
+
+    /// Refuses everybody inside, so that they can ask elsewhere.
+    pub(crate) fn abandon(&self, error: &Error) {
+        match self {
+            Self::Clef(host) => host.queue.abandon(error),
+            Self::GliClass(host) => host.queue.abandon(error),
         }
     }
 

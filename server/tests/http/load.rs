@@ -103,7 +103,8 @@ fn the_grace_time_is_an_end() {
     server.stop();
     let outcome = server.join();
     assert!(matches!(outcome, Err(ServeError::Cut { requests: 1 })), "{outcome:?}");
-    drop(stream);
+    // Whoever is cut off is told, so that it can ask elsewhere.
+    assert_eq!(receive(stream).status, 503);
     controls.open();
 }
 

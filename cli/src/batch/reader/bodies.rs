@@ -41,6 +41,10 @@ impl BodySource {
             }
         }
         let request = DecideRequest::from_tree(body, &RULES)?;
+        let empty = matches!(&request.state, Json::String(text) if text.trim().is_empty());
+        if empty && request.images.is_empty() && request.videos.is_empty() {
+            return Err(Error::invalid("state", "empty, and there is no picture or video"));
+        }
         Ok(DecideRequest {
             truncation: if self.options.truncation == Default::default() {
                 request.truncation
