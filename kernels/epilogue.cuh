@@ -2,7 +2,7 @@
 #pragma once
 #include "base.cuh"
 
-enum { NONE, GELU_ERF, GELU_TANH, RELU };
+enum { NONE, GELU_ERF, GELU_TANH, RELU, SILU };
 
 DEVICE float activate(int kind, float x) {
     switch (kind) {
@@ -10,6 +10,7 @@ DEVICE float activate(int kind, float x) {
         // x / 2 * (1 + tanh(y)) = x / (1 + exp(-2y)), to a few units in the last place.
         case GELU_TANH: return __fdividef(x, 1.f + __expf(-1.5957691f * (x + 0.044715f * x * x * x)));
         case RELU: return fmaxf(x, 0.f);
+        case SILU: return __fdividef(x, 1.f + __expf(-x));
         default: return x;
     }
 }

@@ -16,6 +16,7 @@ macro_rules! arguments {
         pub(crate) struct $name { $(pub(crate) $field: $type),* })*
     };
 }
+pub(crate) use arguments;
 
 arguments! {
     /// `embed.cu`

@@ -18,8 +18,8 @@ use crate::device::{Device, Target};
 use crate::inputs::InputLayout;
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
-use crate::plan::{Builder, Program};
-use crate::resident::{CudaResident, arena_bytes};
+use crate::plan::{Builder, Program, arena_bytes};
+use crate::resident::CudaResident;
 use crate::{bucket, sources, support};
 
 /// Labels and sequences of the largest bucket for which the shared arena has room.
@@ -135,7 +135,7 @@ impl CudaBackend {
     /// [`Error::Unsupported`] saying what is missing, [`Error::OutOfMemory`] with the bytes needed and free.
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
         self.kernels.check()?;
-        let arena = arena_bytes(graph, &self.arena_bucket());
+        let arena = arena_bytes(graph, &self.arena_bucket(), false);
         CudaResident::check(&self.device, CudaResident::bytes(graph, weights)?, arena)
     }
 
@@ -290,8 +290,7 @@ impl CudaBackend {
         batch: &Batch,
         taps: &mut Taps,
     ) -> Result<()> {
-        let layout = layout::arena(&plan.graph, &plan.bucket, true);
-        let arena = DeviceMemory::new(&self.device, layout.bytes as usize)?;
+        let arena = DeviceMemory::new(&self.device, arena_bytes(&plan.graph, &plan.bucket, true))?;
         if self.options.poison {
             arena.fill(0xFF)?;
         }
@@ -360,8 +359,8 @@ impl Backend for CudaBackend {
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
         support::check(graph)?;
-        let arena = arena_bytes(graph, &self.arena_bucket());
-        let own = arena_bytes(graph, bucket);
+        let arena = arena_bytes(graph, &self.arena_bucket(), false);
+        let own = arena_bytes(graph, bucket, false);
         let inputs = InputLayout::new(graph, weights, bucket)?.bytes;
         Ok(MemoryBudget {
             device_weights: CudaResident::bytes(graph, weights)? as u64,
@@ -376,7 +375,7 @@ impl Backend for CudaBackend {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CudaResident> {
-        let arena = arena_bytes(graph, &self.arena_bucket());
+        let arena = arena_bytes(graph, &self.arena_bucket(), false);
         CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
     }
 
@@ -386,7 +385,7 @@ impl Backend for CudaBackend {
         block.fill(0)?;
         let pinned = PinnedMemory::new(&self.device, inputs.bytes)?;
         let output = PinnedMemory::new(&self.device, 4 * graph.len(graph.output(), bucket))?;
-        let needed = arena_bytes(graph, bucket);
+        let needed = arena_bytes(graph, bucket, false);
         let arena = if needed <= resident.arena.bytes() {
             Arc::clone(&resident.arena)
         } else {

@@ -14,7 +14,7 @@ pub(crate) const TOKEN_TILE: usize = 128;
 const CODES_SLACK: usize = TOKEN_TILE * K_BLOCK;
 
 /// Tensors lie at multiples of this.
-const ALIGN: u64 = 1024;
+pub(crate) const ALIGN: u64 = 1024;
 /// Products up to this many k-blocks keep float32 everywhere: their speed is no matter, and small models are compared
 /// closely.
 pub(crate) const SHALLOW_BLOCKS: usize = 4;

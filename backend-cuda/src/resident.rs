@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
-use dikast_core::graph::{Graph, Sizes, WeightId};
+use dikast_core::graph::{Graph, WeightId};
 use dikast_core::{Error, Result};
 
 use crate::args;
@@ -213,11 +213,6 @@ fn fits(device: &str, needed: u64, available: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::OutOfMemory { device: device.to_owned(), needed, available })
-}
-
-/// Bytes that the activations of a graph need in a bucket.
-pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes) -> usize {
-    layout::arena(graph, bucket, false).bytes as usize
 }
 
 #[cfg(test)]

@@ -1,5 +1,14 @@
 //! A graph made ready for a bucket: every step as a launch over fixed addresses.
 
+mod causal;
+mod conv;
+mod delta;
+mod int8;
+mod joint;
+mod media;
+mod rotary;
+mod rows;
+
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -56,7 +65,7 @@ impl Builder<'_> {
     pub(crate) fn build(self) -> Result<Program> {
         let mut launches = Vec::new();
         for (index, step) in self.graph.steps().iter().enumerate() {
-            if let Some(launch) = self.step(step)? {
+            for launch in self.step(step)? {
                 let [x, y] = launch.grid.blocks;
                 // A tensor without rows in this bucket needs no work.
                 if x > 0 && y > 0 {
@@ -72,7 +81,7 @@ impl Builder<'_> {
         Ok(Program { launches, layout: self.layout })
     }
 
-    fn step(&self, step: &Step) -> Result<Option<Launch>> {
+    fn step(&self, step: &Step) -> Result<Vec<Launch>> {
         let launch = match *step {
             Step::Embed { table: _, segments, out, .. } => self.embed(segments, out)?,
             Step::RmsNorm { x, weight, eps, out } => {
@@ -273,9 +282,22 @@ impl Builder<'_> {
                     &arguments,
                 )?
             }
-            _ => return Err(crate::support::lacking(step)),
+            Step::Rows { .. } | Step::RotateQuantize { .. } => self.row_function(step)?,
+            Step::Int8Linear { .. } | Step::Int8LinearGated { .. } => self.int8_linear(step)?,
+            Step::CausalConv { .. } => self.causal_conv(step)?,
+            Step::GatedDelta { .. } => return self.gated_delta(step),
+            Step::HeadRotary { .. } => self.head_rotary(step)?,
+            Step::CausalAttention { .. } => self.causal_attention(step)?,
+            Step::AddPositions { .. } | Step::MergeRows { .. } | Step::ReplaceRows { .. } => {
+                self.media_rows(step)?
+            }
+            Step::PoolTableRows { .. }
+            | Step::SoftmaxPool { .. }
+            | Step::Sum { .. }
+            | Step::PairFeatures { .. }
+            | Step::JointScore { .. } => self.joint(step)?,
         };
-        Ok(Some(launch))
+        Ok(vec![launch])
     }
 
     fn embed(&self, segments: Option<(TensorId, WeightId)>, out: TensorId) -> Result<Launch> {
@@ -510,6 +532,11 @@ impl Builder<'_> {
             .ok_or_else(|| Error::Internal(format!("tensor {} has no place", self.graph.tensor(id).name)))
     }
 
+    /// Address of memory that a step may use while it runs, [`scratch_bytes`] large: after the activations.
+    fn scratch(&self) -> Address {
+        self.arena + activation_bytes(&self.layout)
+    }
+
     /// Address of the number of rows that a tensor has in the batch.
     fn rows(&self, id: TensorId) -> Result<Address> {
         match self.graph.tensor(id).shape.first() {
@@ -544,6 +571,16 @@ impl Builder<'_> {
             .device
             .lacks(format!("rows {width} wide (a multiple of 4, at most {WIDEST_ROW}, is needed)")))
     }
+}
+
+/// Bytes of activations and of what the steps need while they run, one at a time.
+pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes, keep_all: bool) -> usize {
+    let scratch = graph.steps().iter().map(|step| delta::scratch_bytes(graph, step, bucket)).max();
+    activation_bytes(&layout::arena(graph, bucket, keep_all)) as usize + scratch.unwrap_or(0)
+}
+
+fn activation_bytes(layout: &ArenaLayout) -> u64 {
+    layout.bytes.next_multiple_of(layout::ALIGN)
 }
 
 /// The instance of a row kernel with the fewest registers that hold a row: quadruples for 256 threads.

@@ -1,0 +1,13 @@
+//! INT8 products.
+
+use dikast_core::Result;
+use dikast_core::graph::Step;
+
+use super::Builder;
+use crate::launch::Launch;
+
+impl Builder<'_> {
+    pub(super) fn int8_linear(&self, step: &Step) -> Result<Launch> {
+        Err(crate::support::lacking(step))
+    }
+}
