@@ -36,6 +36,7 @@ sources![
     "linear.cu",
     "mbarrier.cuh",
     "mma.cuh",
+    "pipeline.cuh",
     "pool.cu",
     "quantize.cu",
     "rms_norm.cu",
@@ -44,11 +45,15 @@ sources![
     "score.cu",
     "select_rows.cu",
     "sm89_fp8_gemm.cu",
+    "sm89_int8_gemm.cu",
     "sm90_fp8_gemm.cu",
+    "sm90_int8_gemm.cu",
     "sm90_linear.cu",
+    "stream.cuh",
     "tile.cuh",
     "tile_rows.cu",
     "wgmma.cuh",
+    "wgmma_int8.cuh",
 ];
 
 fn file(name: &str) -> Result<&'static str> {
