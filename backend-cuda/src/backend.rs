@@ -147,7 +147,12 @@ impl CudaBackend {
             sequences: ARENA_COUNTS.min(tokens),
             labels: ARENA_COUNTS.min(tokens),
             text_tokens: tokens,
-            ..Sizes::default()
+            questions: ARENA_COUNTS.min(tokens),
+            option_tokens: tokens,
+            // The vision tower's activations are gone when the decoder's come.
+            patches: tokens,
+            media_tokens: tokens / 4,
+            frames: ARENA_COUNTS.min(tokens),
         })
     }
 

@@ -3,7 +3,7 @@
 use dikast_core::graph::Sizes;
 
 /// Token capacities. Between neighbours at most a third is padding, beyond 256 tokens.
-const TOKENS: [usize; 14] = [32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144];
+const TOKENS: [usize; 15] = [32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144];
 /// Capacities of sequences and labels grow by four: blocks beyond the real number leave at once.
 const COUNTS: [usize; 6] = [8, 32, 128, 512, 2048, 8192];
 
