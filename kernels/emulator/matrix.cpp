@@ -52,17 +52,26 @@ void need_all(unsigned participants, const char *name) {
     if (participants != ~0u) emulated_fault("%s: lanes %08x of the warp alone", name, participants);
 }
 
-// d = c + a b; the sum over k from zero, then c.
-template <int K>
-FAST void multiply(float (&sum)[16][8], const float (&a)[16][K], const float (&b)[K][8]) {
-    for (int row = 0; row < 16; ++row) {
-        float s[8] = {};
+// Eight columns at once.
+typedef float Eight __attribute__((vector_size(32)));
+typedef int EightIntegers __attribute__((vector_size(32)));
+
+// sum = a b, over k in order. Eight rows in turn, so that none waits for itself.
+template <class V, class T, int K>
+__attribute__((always_inline)) inline void multiply_any(T (&sum)[16][8], const T (&a)[16][K], const T (&b)[K][8]) {
+    for (int first = 0; first < 16; first += 8) {
+        V s[8] = {};
         for (int k = 0; k < K; ++k) {
-            for (int n = 0; n < 8; ++n) s[n] += a[row][k] * b[k][n];
+            V row;
+            memcpy(&row, b[k], sizeof row);
+            for (int r = 0; r < 8; ++r) s[r] += a[first + r][k] * row;
         }
-        for (int n = 0; n < 8; ++n) sum[row][n] = s[n];
+        for (int r = 0; r < 8; ++r) memcpy(sum[first + r], &s[r], sizeof s[r]);
     }
 }
+FAST void multiply(float (&sum)[16][8], const float (&a)[16][16], const float (&b)[16][8]) { multiply_any<Eight>(sum, a, b); }
+FAST void multiply(float (&sum)[16][8], const float (&a)[16][32], const float (&b)[32][8]) { multiply_any<Eight>(sum, a, b); }
+FAST void multiply(int (&sum)[16][8], const int (&a)[16][32], const int (&b)[32][8]) { multiply_any<EightIntegers>(sum, a, b); }
 
 // Operands of `BYTES` bytes: a register holds the elements k = 4 / BYTES * (lane % 4) of its half of the depth.
 template <int BYTES, class T, class F>
@@ -89,7 +98,7 @@ void product(void *const *lanes, unsigned participants, const char *name, F numb
         const Product &own = *static_cast<const Product *>(lanes[l]);
         gather<BYTES>(a, b, l, own.a, own.b, number);
     }
-    multiply<32 / BYTES>(sum, a, b);
+    multiply(sum, a, b);
     for (int l = 0; l < 32; ++l) {
         const Product &own = *static_cast<const Product *>(lanes[l]);
         const int row = l >> 2, n = (l & 3) * 2;
@@ -100,16 +109,6 @@ void product(void *const *lanes, unsigned participants, const char *name, F numb
     }
 }
 
-FAST void multiply_integers(int (&sum)[16][8], const int (&a)[16][32], const int (&b)[32][8]) {
-    for (int row = 0; row < 16; ++row) {
-        int s[8] = {};
-        for (int k = 0; k < 32; ++k) {
-            for (int n = 0; n < 8; ++n) s[n] += a[row][k] * b[k][n];
-        }
-        for (int n = 0; n < 8; ++n) sum[row][n] = s[n];
-    }
-}
-
 void s8_work(void *const *lanes, unsigned participants) {
     need_all(participants, "mma.sync s8");
     int a[16][32], b[32][8], sum[16][8];
@@ -117,7 +116,7 @@ void s8_work(void *const *lanes, unsigned participants) {
         const IntegerProduct &own = *static_cast<const IntegerProduct *>(lanes[l]);
         gather<1>(a, b, l, own.a, own.b, [](unsigned x) { return (int)(int8_t)x; });
     }
-    multiply_integers(sum, a, b);
+    multiply(sum, a, b);
     for (int l = 0; l < 32; ++l) {
         const IntegerProduct &own = *static_cast<const IntegerProduct *>(lanes[l]);
         const int row = l >> 2, n = (l & 3) * 2;
