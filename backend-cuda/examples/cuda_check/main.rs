@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
-//!            [--only steps|models|queue|bench|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
+//!            [--only steps|models|queue|bench|int8|int8-bench|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
 //! ```
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
@@ -12,6 +12,7 @@
 #![allow(clippy::print_stdout, unreachable_pub, reason = "a command-line tool in one crate")]
 
 mod bench;
+mod clef_int8;
 mod models;
 mod queue;
 mod report;
@@ -125,6 +126,18 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
+    }
+    if wants("int8") {
+        clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
+        clef_int8::int8(&mut report, "best", &cuda, arguments.small);
+        if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_int8::kernels(&mut report, "sm89", &cuda, true);
+            clef_int8::int8(&mut report, "sm89", &cuda, arguments.small);
+        }
+        println!("INT8 products done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("int8-bench") {
+        clef_int8::bench(&mut report, &cuda);
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());

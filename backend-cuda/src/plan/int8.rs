@@ -1,5 +1,6 @@
 //! INT8 products.
 
+use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{DType, Graph, Sizes, Step};
 use dikast_core::{Error, Result};
 
@@ -50,8 +51,7 @@ impl Builder<'_> {
             processors: self.device.processors,
             shared: self.device.shared,
         };
-        let choice =
-            if self.portable { int8_gemm::portable(shape) } else { int8_gemm::choose(chip, shape) };
+        let choice = if self.portable { int8_gemm::portable(shape) } else { int8_gemm::choose(chip, shape) };
         let rows_form = Form::RowScales { half };
         let arguments = Int8Gemm {
             codes: self.tensor(codes)?,
@@ -85,6 +85,6 @@ impl Builder<'_> {
 pub(super) fn scratch_bytes(graph: &Graph, step: &Step, bucket: &Sizes) -> usize {
     let (Step::Int8Linear { codes, .. } | Step::Int8LinearGated { codes, .. }) = *step else { return 0 };
     debug_assert_eq!(graph.tensor(codes).dtype, DType::I8);
-    let width = graph.tensor(codes).shape.iter().skip(1).map(|d| d.bind(bucket)).product();
+    let width: usize = graph.tensor(codes).shape.iter().skip(1).map(|d| d.bind(bucket)).product();
     int8_gemm::scratch_bytes(layout::k_blocks(width, 1))
 }
