@@ -35,7 +35,14 @@ inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 bytes) {
 inline void mbarrier_arrive_shared_cta_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
 inline void mbarrier_arrive_shared_cluster_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
 inline void mbarrier_wait_parity(u32 address, u32 parity) {
-    while (transaction_barrier(address).phase == (parity & 1)) emulated::emulated_pause();
+    for (unsigned turns = 0; transaction_barrier(address).phase == (parity & 1); ++turns) {
+        const TransactionBarrier b = transaction_barrier(address);
+        if (turns == 1u << 18) {
+            emulated::emulated_fault("mbarrier at %u: %u of %u arrivals and %d bytes never come", address, (unsigned)b.missing,
+                                     (unsigned)b.all, b.bytes);
+        }
+        emulated::emulated_pause();
+    }
 }
 inline void cp_async_mbarrier_arrive_noinc_shared_cta_b64(u32 address) {
     cp_async_wait_all();
