@@ -129,7 +129,7 @@ impl Product {
             || case.n == 0
             || case.k == 0
             || case.tokens == 0
-            || (case.gated && case.n % 2 > 0)
+            || (case.gated && !case.n.is_multiple_of(2))
         {
             return Err(Error::Internal(format!("no product: {case:?}")));
         }
