@@ -5,7 +5,7 @@
 //   grid    (channels / 1024, rows of the bucket / rows of a block), 256 threads: each walks down the block's rows of four
 //           channels with three rows behind it in registers, and reads the next four rows while it works on these
 //   sizes   channels, first column and pitch multiples of 4
-//   exact   in float32 but for the exponential; bfloat16 takes multiply-adds and a faster quotient
+//   exact   to float32 but for the exponential; results in bfloat16 take multiply-adds and a faster quotient
 #include "convert.cuh"
 
 #define TAPS 4
@@ -52,24 +52,24 @@ DEVICE float4 behind(const CausalConv &p, int sequence, int first, int row, int 
     return at >= first ? widen(fetch<STORED>(p, at, channel)) : before_sequence(p, sequence, first - at, channel);
 }
 
-template <int STORED>
+template <int OUT>
 DEVICE float tap(float sum, float w, float x) {
-    return STORED == F32 ? add(sum, mul(w, x)) : __fmaf_rn(w, x, sum);
+    return OUT == F32 ? add(sum, mul(w, x)) : __fmaf_rn(w, x, sum);
 }
-template <int STORED>
+template <int OUT>
 DEVICE float silu(float x) {
-    return STORED == F32 ? mul(x, __frcp_rn(add(1.f, expf(-x)))) : __fdividef(x, 1.f + __expf(-x));
+    return OUT == F32 ? mul(x, __frcp_rn(add(1.f, expf(-x)))) : __fdividef(x, 1.f + __expf(-x));
 }
 // One channel: its weights, the three rows behind and the row itself.
-template <int STORED>
+template <int OUT>
 DEVICE float convolve(float4 w, float third, float second, float last, float x) {
-    float y = tap<STORED>(0.f, w.x, third);
-    y = tap<STORED>(y, w.y, second);
-    y = tap<STORED>(y, w.z, last);
-    return silu<STORED>(tap<STORED>(y, w.w, x));
+    float y = tap<OUT>(0.f, w.x, third);
+    y = tap<OUT>(y, w.y, second);
+    y = tap<OUT>(y, w.z, last);
+    return silu<OUT>(tap<OUT>(y, w.w, x));
 }
 
-template <int STORED>
+template <int STORED, int OUT>
 DEVICE void causal_conv(const CausalConv &p) {
     release_successor();
     const int channel = CHANNELS * (blockIdx.x * blockDim.x + threadIdx.x);
@@ -115,12 +115,12 @@ DEVICE void causal_conv(const CausalConv &p) {
                     last = before_sequence(p, sequence, 1, channel);
                 }
                 const float4 x = widen(now[i]);
-                const float4 y = make_float4(convolve<STORED>(w[0], third.x, second.x, last.x, x.x),
-                                             convolve<STORED>(w[1], third.y, second.y, last.y, x.y),
-                                             convolve<STORED>(w[2], third.z, second.z, last.z, x.z),
-                                             convolve<STORED>(w[3], third.w, second.w, last.w, x.w));
+                const float4 y = make_float4(convolve<OUT>(w[0], third.x, second.x, last.x, x.x),
+                                             convolve<OUT>(w[1], third.y, second.y, last.y, x.y),
+                                             convolve<OUT>(w[2], third.z, second.z, last.z, x.z),
+                                             convolve<OUT>(w[3], third.w, second.w, last.w, x.w));
                 const u64 at = (u64)(row + i) * p.channels + channel;
-                if constexpr (STORED == F32) {
+                if constexpr (OUT == F32) {
                     store4(static_cast<float *>(p.out) + at, y);
                 } else {
                     *reinterpret_cast<uint2 *>(static_cast<u16 *>(p.out) + at) =
@@ -135,9 +135,10 @@ DEVICE void causal_conv(const CausalConv &p) {
     }
 }
 
-#define INSTANCE(NAME, STORED)                                                               \
+#define INSTANCE(NAME, STORED, OUT)                                                          \
     extern "C" __global__ void __launch_bounds__(256) causal_conv_##NAME(const CausalConv p) { \
-        causal_conv<STORED>(p);                                                              \
+        causal_conv<STORED, OUT>(p);                                                         \
     }
-INSTANCE(f32, F32)
-INSTANCE(bf16, BF16)
+INSTANCE(f32, F32, F32)
+INSTANCE(bf16, BF16, BF16)
+INSTANCE(bf16_to_f32, BF16, F32)
