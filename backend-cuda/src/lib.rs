@@ -31,6 +31,7 @@ mod sources;
 mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
+pub use plan::{RowKernel, RowTime};
 pub use probe::{Driver, driver};
 pub use profile::{GemmTime, ProductKind};
 pub use resident::CudaResident;

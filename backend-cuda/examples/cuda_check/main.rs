@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
-//!            [--only steps|models|queue|bench|rows|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
+//!            [--only steps|models|queue|bench|rows|rows-bench|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
 //! ```
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
@@ -145,6 +145,9 @@ fn main() -> ExitCode {
     }
     if arguments.only.as_deref() == Some("rows") {
         clef_rows::rows(&mut report, "best", &cuda, arguments.small);
+    }
+    if arguments.only.as_deref() == Some("rows-bench") {
+        clef_rows::bench(&mut report, &cuda);
     }
     if arguments.only.as_deref() == Some("memory") {
         bench::memory(&mut report, &options);

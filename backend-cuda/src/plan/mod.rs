@@ -7,6 +7,7 @@ mod int8;
 mod joint;
 mod media;
 mod rotary;
+mod row_trial;
 mod rows;
 
 use std::sync::Arc;
@@ -28,6 +29,8 @@ use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::resident::CudaResident;
+
+pub use row_trial::{RowKernel, RowTime};
 
 /// Threads of the kernels that take one row a block.
 const ROW_THREADS: usize = 256;
