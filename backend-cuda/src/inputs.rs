@@ -148,9 +148,9 @@ impl InputLayout {
         self.lists.iter().find(|l| l.is(q, kv, lengths)).copied()
     }
 
-    /// Offset and stored type of the embedding rows.
-    pub(crate) fn table(&self) -> Option<(usize, StoredType)> {
-        self.table.map(|t| (t.offset, t.stored))
+    /// Offset and stored type of the rows gathered from a table, in the order of their ids.
+    pub(crate) fn table_of(&self, weight: WeightId) -> Option<(usize, StoredType)> {
+        self.table.filter(|t| t.weight == weight).map(|t| (t.offset, t.stored))
     }
 
     /// Writes all of a batch but its embedding rows; what is to be uploaded.

@@ -83,7 +83,7 @@ impl Builder<'_> {
 
     fn step(&self, step: &Step) -> Result<Vec<Launch>> {
         let launch = match *step {
-            Step::Embed { table: _, segments, out, .. } => self.embed(segments, out)?,
+            Step::Embed { ids, table, segments, out } => self.embed((ids, table), segments, out)?,
             Step::RmsNorm { x, weight, eps, out } => {
                 let arguments = args::RmsNorm {
                     x: self.tensor(x)?,
@@ -289,7 +289,7 @@ impl Builder<'_> {
             Step::HeadRotary { .. } => self.head_rotary(step)?,
             Step::CausalAttention { .. } => self.causal_attention(step)?,
             Step::AddPositions { .. } | Step::MergeRows { .. } | Step::ReplaceRows { .. } => {
-                self.media_rows(step)?
+                return self.media_rows(step);
             }
             Step::PoolTableRows { .. }
             | Step::SoftmaxPool { .. }
@@ -300,28 +300,50 @@ impl Builder<'_> {
         Ok(vec![launch])
     }
 
-    fn embed(&self, segments: Option<(TensorId, WeightId)>, out: TensorId) -> Result<Launch> {
-        let (offset, stored) =
-            self.inputs.table().ok_or_else(|| Error::Internal("the graph has no table".to_owned()))?;
-        let (segment_ids, table) = match segments {
+    fn embed(
+        &self,
+        (ids, table): (TensorId, WeightId),
+        segments: Option<(TensorId, WeightId)>,
+        out: TensorId,
+    ) -> Result<Launch> {
+        let (segment_ids, segment_table) = match segments {
             Some((ids, table)) => (self.tensor(ids)?, self.vector(table)?),
             None => (0, 0),
+        };
+        let Some((offset, stored)) = self.inputs.table_of(table) else {
+            if segments.is_some() {
+                return Err(self.device.lacks("segments beside a table on the device"));
+            }
+            let arguments = args::SelectRows {
+                x: self.vector(table)?,
+                index: self.tensor(ids)?,
+                out: self.tensor(out)?,
+                rows: self.rows(out)?,
+                width: self.cols(out) as i32,
+                pad: 0,
+            };
+            return self.by_row("select_rows", "select_rows", out, &arguments);
         };
         let arguments = args::Embed {
             rows_in_order: self.block + offset as u64,
             segment_ids,
-            segments: table,
+            segments: segment_table,
             out: self.tensor(out)?,
             rows: self.rows(out)?,
             width: self.cols(out) as i32,
-            stored: match stored {
-                StoredType::F32 => 0,
-                StoredType::F16 => 1,
-                StoredType::BF16 => 2,
-                other => return Err(self.device.lacks(format!("an embedding table in {other:?}"))),
-            },
+            stored: self.real_number(stored)?,
         };
         self.by_row("embed", "embed", out, &arguments)
+    }
+
+    /// The kernels' number of a stored type of reals.
+    fn real_number(&self, stored: StoredType) -> Result<i32> {
+        Ok(match stored {
+            StoredType::F32 => Stored::F32,
+            StoredType::F16 => Stored::F16,
+            StoredType::BF16 => Stored::BF16,
+            other => return Err(self.device.lacks(format!("a table in {other:?}"))),
+        } as i32)
     }
 
     fn linear(
@@ -532,6 +554,15 @@ impl Builder<'_> {
             .ok_or_else(|| Error::Internal(format!("tensor {} has no place", self.graph.tensor(id).name)))
     }
 
+    /// Address of a tensor that a kernel reads or writes as float32.
+    fn float32(&self, id: TensorId) -> Result<Address> {
+        if self.stored(id) != Stored::F32 {
+            let name = &self.graph.tensor(id).name;
+            return Err(Error::Internal(format!("tensor {name} is not stored as float32")));
+        }
+        self.tensor(id)
+    }
+
     /// Address of memory that a step may use while it runs, [`scratch_bytes`] large: after the activations.
     fn scratch(&self) -> Address {
         self.arena + activation_bytes(&self.layout)
@@ -559,6 +590,15 @@ impl Builder<'_> {
 
     fn cols(&self, id: TensorId) -> usize {
         self.graph.tensor(id).shape.iter().skip(1).map(|d| d.bind(&self.bucket)).product()
+    }
+
+    /// Width of a row that is taken in quadruples.
+    fn quads_wide(&self, id: TensorId) -> Result<i32> {
+        let width = self.cols(id);
+        match i32::try_from(width) {
+            Ok(quads) if quads % 4 == 0 && quads > 0 => Ok(quads),
+            _ => Err(self.device.lacks(format!("rows {width} wide (a multiple of 4 is needed)"))),
+        }
     }
 
     /// Width of a row that one block holds in registers.
