@@ -1,4 +1,7 @@
 //! Rows of pictures: positions, merging, their place among the tokens.
+//!
+//! An operand may lie where the result lies (`layout::in_place`): then [`Builder::tensor`] gives one address for both, and
+//! there is nothing to copy.
 
 use dikast_core::Result;
 use dikast_core::graph::{Step, TensorId};

@@ -55,6 +55,8 @@ pub(crate) struct Builder<'a> {
     /// Address of the activations.
     pub(crate) arena: Address,
     pub(crate) layout: ArenaLayout,
+    /// Tensors that lie where another lies.
+    pub(crate) in_place: Vec<(TensorId, TensorId)>,
     /// Format of every tensor.
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
@@ -65,6 +67,10 @@ impl Builder<'_> {
     pub(crate) fn build(self) -> Result<Program> {
         let mut launches = Vec::new();
         for (index, step) in self.graph.steps().iter().enumerate() {
+            if step.outputs().iter().all(|&out| self.capacity(out) == 0) {
+                // No pictures, say.
+                continue;
+            }
             for launch in self.step(step)? {
                 let [x, y] = launch.grid.blocks;
                 // A tensor without rows in this bucket needs no work.
@@ -540,6 +546,7 @@ impl Builder<'_> {
     }
 
     fn tensor(&self, id: TensorId) -> Result<Address> {
+        let id = self.in_place.iter().find(|(x, _)| *x == id).map_or(id, |(_, out)| *out);
         if let Some(output) = self.output
             && id == self.graph.output()
         {
