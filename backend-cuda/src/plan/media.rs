@@ -1,7 +1,6 @@
 //! Rows of pictures: positions, merging, their place among the tokens.
 //!
-//! An operand may lie where the result lies (`layout::in_place`): then [`Builder::tensor`] gives one address for both, and
-//! there is nothing to copy.
+//! Rows may lie where the result lies (`layout::arena`): both have one address then, and nothing is copied.
 
 use dikast_core::Result;
 use dikast_core::graph::{Step, TensorId};

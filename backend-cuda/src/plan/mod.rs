@@ -55,8 +55,6 @@ pub(crate) struct Builder<'a> {
     /// Address of the activations.
     pub(crate) arena: Address,
     pub(crate) layout: ArenaLayout,
-    /// Tensors that lie where another lies.
-    pub(crate) in_place: Vec<(TensorId, TensorId)>,
     /// Format of every tensor.
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
@@ -546,7 +544,6 @@ impl Builder<'_> {
     }
 
     fn tensor(&self, id: TensorId) -> Result<Address> {
-        let id = self.in_place.iter().find(|(x, _)| *x == id).map_or(id, |(_, out)| *out);
         if let Some(output) = self.output
             && id == self.graph.output()
         {
