@@ -249,7 +249,7 @@ fn run<B: Backend>(
 const EXACT: [&str; 7] = ["lexical", "kind", "two", "exact pairs", "embedded", "merged pixels", "tokens"];
 
 struct Outcome {
-    worst: f64,
+    worst: (f64, String),
     inexact: Vec<String>,
     other_bits: Vec<String>,
 }
@@ -268,12 +268,14 @@ fn compare<B: Backend>(cuda: &B, graph: &Graph, stored: StoredType, patch_values
     let theirs = run(&cpu, model, &whole, &cpu.bucket(&whole.sizes))?;
     let outputs: Vec<_> = graph.steps().iter().flat_map(|s| s.outputs()).collect();
     let missing = || Error::Internal("a tensor was not tapped".to_owned());
-    let mut outcome = Outcome { worst: 0.0, inexact: Vec::new(), other_bits: Vec::new() };
+    let mut outcome = Outcome { worst: (0.0, String::new()), inexact: Vec::new(), other_bits: Vec::new() };
     for &id in &outputs {
         let name = &graph.tensor(id).name;
         let (a, b) = (ours.get(id).ok_or_else(missing)?, theirs.get(id).ok_or_else(missing)?);
         let off = distance(a, b);
-        outcome.worst = if off.is_nan() { off } else { outcome.worst.max(off) };
+        if off.is_nan() || off > outcome.worst.0 {
+            outcome.worst = (off, name.clone());
+        }
         if EXACT.contains(&name.as_str()) && bits(a) != bits(b) {
             outcome.inexact.push(name.clone());
         }
@@ -311,12 +313,13 @@ pub fn head<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool)
     let mut check = |name: String, graph: Result<Graph>, stored: StoredType, patch_values: usize| {
         let result = graph.and_then(|graph| compare(cuda, &graph, stored, patch_values));
         if let Some(Outcome { worst, inexact, other_bits }) = report.outcome(&name, result) {
+            let (worst, at) = worst;
             let good = worst < 2e-5 && inexact.is_empty() && other_bits.is_empty();
             let few = &other_bits[..other_bits.len().min(4)];
             report.check(
                 &name,
                 good,
-                &format!("off by {worst:.1e}, not exact {inexact:?}, other bits {few:?}"),
+                &format!("off by {worst:.1e} in {at:?}, not exact {inexact:?}, other bits {few:?}"),
             );
         }
     };
