@@ -12,6 +12,7 @@
 #![allow(clippy::print_stdout, unreachable_pub, reason = "a command-line tool in one crate")]
 
 mod bench;
+mod clef_head;
 mod models;
 mod queue;
 mod report;
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
     if arguments.only.as_deref() == Some("dry") {
         let open = || Ok(CpuBackend::new());
         steps::all(&mut report, "dry", &CpuBackend::new(), true);
+        clef_head::head(&mut report, "dry", &CpuBackend::new(), true);
         models::goldens(&mut report, "dry", &open, &arguments.data);
         models::mini(&mut report, "dry", &open, &arguments.mini);
         models::invariance(&mut report, "dry", &open, 2);
@@ -116,8 +118,10 @@ fn main() -> ExitCode {
     let portable = CudaOptions { portable: true, ..options.clone() };
     if wants("steps") {
         steps::all(&mut report, "best", &cuda, arguments.small);
+        clef_head::head(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
+            clef_head::head(&mut report, "sm89", &cuda, arguments.small);
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
+        clef_head::head(&mut report, "tiny", &cuda, true);
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());
