@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
-//!            [--only steps|models|queue|bench|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
+//!            [--only steps|models|queue|bench|rows|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
 //! ```
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
@@ -13,6 +13,7 @@
 
 mod bench;
 mod clef_head;
+mod clef_rows;
 mod models;
 mod queue;
 mod report;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         let open = || Ok(CpuBackend::new());
         steps::all(&mut report, "dry", &CpuBackend::new(), true);
         clef_head::head(&mut report, "dry", &CpuBackend::new(), true);
+        clef_rows::rows(&mut report, "dry", &CpuBackend::new(), true);
         models::goldens(&mut report, "dry", &open, &arguments.data);
         models::mini(&mut report, "dry", &open, &arguments.mini);
         models::invariance(&mut report, "dry", &open, 2);
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
     if wants("steps") {
         steps::all(&mut report, "best", &cuda, arguments.small);
         clef_head::head(&mut report, "best", &cuda, arguments.small);
+        clef_rows::rows(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
             clef_head::head(&mut report, "sm89", &cuda, arguments.small);
@@ -130,6 +133,7 @@ fn main() -> ExitCode {
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
         clef_head::head(&mut report, "tiny", &cuda, true);
+        clef_rows::rows(&mut report, "tiny", &cuda, true);
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());
@@ -143,6 +147,9 @@ fn main() -> ExitCode {
     if wants("queue") {
         let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };
         queue::concurrent(&mut report, "best", || CudaBackend::open(CudaOptions::default()), &load);
+    }
+    if arguments.only.as_deref() == Some("rows") {
+        clef_rows::rows(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("memory") {
         bench::memory(&mut report, &options);

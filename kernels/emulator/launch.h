@@ -1,0 +1,21 @@
+// A launch as the driver hands it to the blocks' machinery.
+#pragma once
+#include "runtime.h"
+
+#include <string>
+
+namespace emulated {
+
+struct Launch {
+    const Kernel *kernel;
+    void *const *parameters;
+    Index grid, size;
+    unsigned static_shared, dynamic_shared;
+};
+
+enum class Outcome { DONE, FAULT, ILLEGAL_ADDRESS };
+
+// Runs all blocks of a launch; on a fault, `message` says what happened where.
+Outcome run(const Launch &launch, std::string &message);
+
+} // namespace emulated
