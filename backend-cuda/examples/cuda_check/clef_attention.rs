@@ -227,10 +227,7 @@ impl Shape {
 
     fn rotary(self, case: &mut Case, x: TensorId, pairs: usize) -> TensorId {
         let norm = |case: &mut Case, name: &str| Some(case.vector(name, self.dim));
-        let queries = RotaryHeads {
-            heads: Heads { start: 0, ..self.gates(x) },
-            norm: norm(case, "q.norm"),
-        };
+        let queries = RotaryHeads { heads: Heads { start: 0, ..self.gates(x) }, norm: norm(case, "q.norm") };
         let keys = RotaryHeads {
             heads: case.b.heads(x, 2 * self.heads * self.dim, self.dim, self.kv_heads),
             norm: norm(case, "k.norm"),
@@ -274,11 +271,7 @@ fn rotary<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
             Ok((distance(&ours, &theirs), alone(&ready, cuda, &lengths, ("qk", &ours))?))
         })();
         if let Some((off, same)) = report.outcome(&name, result) {
-            report.check(
-                &name,
-                off < 1e-6 && same,
-                &format!("off by {off:.1e}, alone the same bits {same}"),
-            );
+            report.check(&name, off < 1e-6 && same, &format!("off by {off:.1e}, alone the same bits {same}"));
         }
     }
 }
@@ -302,11 +295,7 @@ fn causal<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
             Ok((distance(&ours, &theirs), alone(&ready, cuda, lengths, ("context", &ours))?))
         })();
         if let Some((off, same)) = report.outcome(&name, result) {
-            report.check(
-                &name,
-                off < 1e-5 && same,
-                &format!("off by {off:.1e}, alone the same bits {same}"),
-            );
+            report.check(&name, off < 1e-5 && same, &format!("off by {off:.1e}, alone the same bits {same}"));
         }
     }
 }

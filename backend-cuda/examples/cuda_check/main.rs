@@ -126,7 +126,8 @@ fn main() -> ExitCode {
         clef_attention::attention(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("clef-attention-bench") {
-        let timed = report.outcome("backend", CudaBackend::open(CudaOptions { poison: false, ..options.clone() }));
+        let timed =
+            report.outcome("backend", CudaBackend::open(CudaOptions { poison: false, ..options.clone() }));
         if let Some(timed) = timed {
             clef_attention::bench(&mut report, &timed);
         }
