@@ -14,6 +14,7 @@
 mod bench;
 mod clef_head;
 mod clef_rows;
+mod clef_attention;
 mod models;
 mod queue;
 mod report;
@@ -127,6 +128,16 @@ fn main() -> ExitCode {
             clef_head::head(&mut report, "sm89", &cuda, arguments.small);
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("clef-attention") {
+        clef_attention::attention(&mut report, "best", &cuda, arguments.small);
+    }
+    if arguments.only.as_deref() == Some("clef-attention-bench") {
+        let timed =
+            report.outcome("backend", CudaBackend::open(CudaOptions { poison: false, ..options.clone() }));
+        if let Some(timed) = timed {
+            clef_attention::bench(&mut report, &timed);
+        }
     }
     if arguments.only.as_deref() == Some("tiny") {
         let open = || CudaBackend::open(options.clone());

@@ -485,14 +485,27 @@ impl Builder<'_> {
             let grid = Grid::new(blocks, 1, 256).shared(shared);
             return self.launch("attention_half", "attention_half_64", grid, &arguments);
         }
-        let (width, entry) =
-            [(16, "attention_16"), (32, "attention_32"), (64, "attention_64"), (128, "attention_128")]
-                .into_iter()
-                .find(|(width, _)| *width >= head_dim)
-                .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
         // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.
-        let (planes, raw) = if width <= 64 { (6, 2 * 64 * width * 4) } else { (4, 0) };
-        let shared = planes * 64 * (width + 8) * 2 + raw + 4 * (2 * reach + 1);
+        let bytes = |width: usize, apart: bool| {
+            let (planes, raw) = if apart { (6, 2 * 64 * width * 4) } else { (4, 0) };
+            planes * 64 * (width + 8) * 2 + raw + 4 * (2 * reach + 1)
+        };
+        let (shared, entry) = [
+            (16, true, "attention_16"),
+            (32, true, "attention_32"),
+            (64, true, "attention_64"),
+            (80, true, "attention_80_apart"),
+            (80, false, "attention_80"),
+            (128, false, "attention_128"),
+        ]
+        .into_iter()
+        .map(|(width, apart, entry)| (width, bytes(width, apart), entry))
+        // The last of a width is refused where it does not fit.
+        .find(|&(width, shared, entry)| {
+            width >= head_dim && (entry != "attention_80_apart" || shared <= self.device.shared)
+        })
+        .map(|(_, shared, entry)| (shared, entry))
+        .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
         let apart = [head_dim, self.cols(out)]
             .into_iter()
             .chain([q, k, v].into_iter().flat_map(|c| [c.start, self.cols(c.tensor)]));
