@@ -110,6 +110,10 @@ pub fn weights(
             }
             continue;
         }
+        if tensor.dtype == StoredType::I8 {
+            data.extend((0..count).map(|_| (random.next() >> 24) as u8));
+            continue;
+        }
         let (centre, deviation) = statistics(&tensor.name, &tensor.shape);
         let mut left = count;
         while left > 0 {
@@ -152,6 +156,8 @@ pub fn expected_of(graph: &Graph) -> Expected {
     let tensors = graph.weights().iter().map(|w| {
         let allowed = if w.elements == Elements::E4M3 {
             vec![StoredType::F8E4M3]
+        } else if w.elements == Elements::Int8 {
+            vec![StoredType::I8]
         } else {
             vec![StoredType::F32, StoredType::F16, StoredType::BF16]
         };

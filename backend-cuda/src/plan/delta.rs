@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn slots_are_apart_and_within_their_room() {
-        for lengths in [vec![1], vec![0, 0, 1], vec![63, 64, 65, 0, 1, 1, 128, 300], vec![64; 7], vec![65; 9]]
+        for lengths in
+            [vec![1usize], vec![0, 0, 1], vec![63, 64, 65, 0, 1, 1, 128, 300], vec![64; 7], vec![65; 9]]
         {
             let mut offsets = vec![0];
             lengths.iter().for_each(|n| offsets.push(offsets[offsets.len() - 1] + n));
