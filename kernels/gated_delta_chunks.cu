@@ -4,7 +4,7 @@
 //   norm   q * rsqrt(sum q^2 + 1e-6), k the same; the factor of the queries' width comes last, with the result
 //   gates  beta = 1 / (1 + e^-b), g = -e^decay * softplus(a + decay_bias), softplus the identity above 20; sums of g in
 //          float32, exponentials of differences that are never positive
-//   T      (I + A)^-1 by forward substitution in float32: a thread holds 16 rows of a column at a time
+//   T      (I + A)^-1 in blocks of 16 rows: on the diagonal by forward substitution, below it by products of split operands
 //   out    the slot's keys (by the first value head of a key head), pairs, factors. Rows beyond the sequence's end are
 //          zeros with the decay of the last row; blocks of 16 x 16 above the diagonal of T and P are not written
 //   grid   value heads x slots that the bucket has room for; 128 threads; a slot without rows has no work
@@ -124,32 +124,78 @@ DEVICE void load_gates(float *beta, float *sums, float *factors, const GatedDelt
     if (lane_id() == 0) factors[2 * CHUNK] = expf(last);
 }
 
-// Column threadIdx.x of (I + A)^-1 by two warps; `a` is A transposed. Columns of the second warp are zero in the first 32
-// rows, which nothing reads.
-DEVICE void invert(float *inverse, const float *a) {
-    const int column = threadIdx.x, first = column & 32;
-    for (int block = first; block < CHUNK; block += 16) {
-        float y[16];
+// The blocks of 16 x 16 on the diagonal of (I + A)^-1 by two warps: a thread has one column of one block.
+DEVICE void invert_diagonal(float *inverse, const float *a) {
+    const int column = threadIdx.x & 15, first = threadIdx.x & ~15;
+    float y[16];
 #pragma unroll
-        for (int r = 0; r < 16; ++r) y[r] = block + r == column ? 1.f : 0.f;
-        auto subtract = [&](const float *from, float by, int start) {
+    for (int r = 0; r < 16; ++r) {
+        y[r] = r == column ? 1.f : 0.f;
+        const float *row = a + (first + r) * FLOAT_PITCH + first;
 #pragma unroll
-            for (int q = 0; q < 4; ++q) {
-                if (4 * q + 3 < start) continue;
-                const float4 v = load4(from + 4 * q);
-                if (4 * q >= start) y[4 * q] = fmaf(-v.x, by, y[4 * q]);
-                if (4 * q + 1 >= start) y[4 * q + 1] = fmaf(-v.y, by, y[4 * q + 1]);
-                if (4 * q + 2 >= start) y[4 * q + 2] = fmaf(-v.z, by, y[4 * q + 2]);
-                y[4 * q + 3] = fmaf(-v.w, by, y[4 * q + 3]);
-            }
-        };
-#pragma unroll 4
-        for (int l = first; l < block; ++l) subtract(a + l * FLOAT_PITCH + block, inverse[l * FLOAT_PITCH + column], 0);
-#pragma unroll
-        for (int r = 0; r < 16; ++r) {
-            inverse[(block + r) * FLOAT_PITCH + column] = y[r];
-            if (r < 15) subtract(a + (block + r) * FLOAT_PITCH + block, y[r], r + 1);
+        for (int l = 0; l < r; l += 4) {
+            const float4 v = load4(row + l);
+            y[r] = fmaf(-v.x, y[l], y[r]);
+            if (l + 1 < r) y[r] = fmaf(-v.y, y[l + 1], y[r]);
+            if (l + 2 < r) y[r] = fmaf(-v.z, y[l + 2], y[r]);
+            if (l + 3 < r) y[r] = fmaf(-v.w, y[l + 3], y[r]);
         }
+        inverse[(first + r) * FLOAT_PITCH + threadIdx.x] = y[r];
+    }
+}
+
+// A block of 16 x 16 as the transposed first operand (rows are the block's columns), split.
+DEVICE void transposed_first(u32 (&a)[2][4], const float *block) {
+    const int lane = lane_id();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float *at = block + ((lane & 3) * 2 + (i >> 1) * 8) * FLOAT_PITCH + (lane >> 2) + (i & 1) * 8;
+        const SplitPair s = split_pair_f16(at[0], at[FLOAT_PITCH]);
+        a[0][i] = s.head, a[1][i] = s.tail;
+    }
+}
+// The same as the transposed second operand (columns are the block's rows): registers 0, 1 for the first eight rows.
+DEVICE void transposed_second(u32 (&b)[2][4], const float *block) {
+    const int lane = lane_id();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float2 v = *reinterpret_cast<const float2 *>(block + ((lane >> 2) + (i >> 1) * 8) * FLOAT_PITCH +
+                                                           (lane & 3) * 2 + (i & 1) * 8);
+        const SplitPair s = split_pair_f16(v.x, v.y);
+        b[0][i] = s.head, b[1][i] = s.tail;
+    }
+}
+
+// Block (row, column) of the inverse of [B, 0; A, C], from the inverses of B and C, that is -C^-1 A B^-1: blocks `middle` -
+// HALF to middle - 1 are B's, the next HALF are C's. One warp; transposed, so that sums become operands where they are.
+// Split operands: as good as float32.
+template <int HALF>
+DEVICE void invert_below(float *inverse, const float *a, int middle, int row, int column) {
+    auto block = [](int r, int c) { return 16 * (r * FLOAT_PITCH + c); };
+    float sum[2][4] = {};
+    u32 first[2][4], second[2][4];
+#pragma unroll
+    for (int i = 0; i < HALF; ++i) {
+        if (middle + i > row) continue;
+        float x[2][4] = {};
+#pragma unroll
+        for (int l = -HALF; l < 0; ++l) {
+            if (middle + l < column) continue;
+            transposed_first(first, inverse + block(middle + l, column));
+            transposed_second(second, a + block(middle + i, middle + l));
+            multiply<0, 1>(x[0], first, second);
+            multiply<2, 3>(x[1], first, second);
+        }
+        as_operand<2>(first, x[0], x[1]);
+        transposed_second(second, inverse + block(row, middle + i));
+        multiply<0, 1>(sum[0], first, second);
+        multiply<2, 3>(sum[1], first, second);
+    }
+    float *to = inverse + block(row, column) + (lane_id() & 3) * 2 * FLOAT_PITCH + (lane_id() >> 2);
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) to[(8 * n + (e & 1)) * FLOAT_PITCH + (e >> 1) * 8] = -sum[n][e];
     }
 }
 
@@ -216,13 +262,14 @@ DEVICE void chunks(const GatedDelta &p) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int i = 16 * warp + 8 * half + (lane >> 2), j = 8 * n + (lane & 3) * 2;
-            float w[2];
+            float w[2], x[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const float fade = j + e <= i ? expf(sums[i] - sums[j + e]) : 0.f;
                 w[e] = qk[n][2 * half + e] * fade;
-                a[(j + e) * FLOAT_PITCH + i] = beta[i] * kk[n][2 * half + e] * fade;
+                x[e] = beta[i] * kk[n][2 * half + e] * fade;
             }
+            *reinterpret_cast<float2 *>(a + i * FLOAT_PITCH + j) = make_float2(x[0], x[1]);
             u32 pair[PLANES];
             operand_pair<PLANES>(pair, w[0], w[1]);
 #pragma unroll
@@ -233,14 +280,19 @@ DEVICE void chunks(const GatedDelta &p) {
     }
     __syncthreads();
 
+    // (I + A)^-1: its diagonal, then what is below it in halves of 32, then the rest.
     if (warp < 2) {
-        invert(inverse, a);
+        invert_diagonal(inverse, a);
+        __syncwarp();
+        invert_below<1>(inverse, a, 2 * warp + 1, 2 * warp + 1, 2 * warp);
     } else {
         float v = largest_value<D, STORED>(p, head, row, rows);
 #pragma unroll
         for (int d = 16; d; d >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, d));
         if (lane == 0) most[warp - 2] = v;
     }
+    __syncthreads();
+    invert_below<2>(inverse, a, 2, 2 + (warp >> 1), warp & 1);
     __syncthreads();
 
     if (threadIdx.x == 0) factors[2 * CHUNK + 1] = fmaxf(most[0], most[1]);

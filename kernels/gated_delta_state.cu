@@ -62,21 +62,6 @@ DEVICE void fetch(u32 to, const GatedDelta &p, int slot, int head, int column, i
     commit_copies();
 }
 
-// Sums of 16 x 16 as an operand: sums of columns 0 to 7 and 8 to 15.
-template <int PLANES>
-DEVICE void as_operand(u32 (&a)[PLANES][4], const float (&left)[4], const float (&right)[4]) {
-    u32 pair[4][PLANES];
-    operand_pair<PLANES>(pair[0], left[0], left[1]);
-    operand_pair<PLANES>(pair[1], left[2], left[3]);
-    operand_pair<PLANES>(pair[2], right[0], right[1]);
-    operand_pair<PLANES>(pair[3], right[2], right[3]);
-#pragma unroll
-    for (int plane = 0; plane < PLANES; ++plane) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) a[plane][i] = pair[i][plane];
-    }
-}
-
 // Values of 16 columns and of the tokens r to r + 15, transposed: as sums of two products side by side are laid out.
 template <int STORED, int PITCH>
 DEVICE void load_values(float (&left)[4], float (&right)[4], u32 values, int r, int column) {
