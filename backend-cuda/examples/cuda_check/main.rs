@@ -3,9 +3,11 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only steps|models|queue|bench|rows|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
+//!            [--only steps|models|queue|bench|delta|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
 //! ```
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
-//! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
+//! full-size model and says what it takes; `--only delta` is the gated delta rule alone, checks and times; `--nvrtc on`
+//! compiles the kernels at run time.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
@@ -15,6 +17,7 @@ mod bench;
 mod clef_head;
 mod clef_rows;
 mod clef_attention;
+mod clef_delta;
 mod models;
 mod queue;
 mod report;
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         steps::all(&mut report, "dry", &CpuBackend::new(), true);
         clef_head::head(&mut report, "dry", &CpuBackend::new(), true);
         clef_rows::rows(&mut report, "dry", &CpuBackend::new(), true);
+        clef_delta::delta(&mut report, "dry", &CpuBackend::new(), true);
         models::goldens(&mut report, "dry", &open, &arguments.data);
         models::mini(&mut report, "dry", &open, &arguments.mini);
         models::invariance(&mut report, "dry", &open, 2);
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         steps::all(&mut report, "best", &cuda, arguments.small);
         clef_head::head(&mut report, "best", &cuda, arguments.small);
         clef_rows::rows(&mut report, "best", &cuda, arguments.small);
+        clef_delta::delta(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
             clef_head::head(&mut report, "sm89", &cuda, arguments.small);
@@ -145,6 +150,7 @@ fn main() -> ExitCode {
         steps::all(&mut report, "tiny", &cuda, true);
         clef_head::head(&mut report, "tiny", &cuda, true);
         clef_rows::rows(&mut report, "tiny", &cuda, true);
+        clef_delta::delta(&mut report, "tiny", &cuda, true);
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());
@@ -165,7 +171,14 @@ fn main() -> ExitCode {
     if arguments.only.as_deref() == Some("memory") {
         bench::memory(&mut report, &options);
     }
+    if arguments.only.as_deref() == Some("delta") {
+        clef_delta::delta(&mut report, "delta", &cuda, arguments.small);
+        if !arguments.small {
+            clef_delta::bench(&mut report, &cuda);
+        }
+    }
     if wants("bench") {
+        clef_delta::bench(&mut report, &cuda);
         bench::products(&mut report, &cuda);
         bench::forwards(&mut report, &options);
         println!("times done after {:.1} s", start.elapsed().as_secs_f64());

@@ -112,6 +112,10 @@ pub fn weights(
             }
             continue;
         }
+        if tensor.dtype == StoredType::I8 {
+            data.extend((0..count).map(|_| (random.next() >> 24) as u8));
+            continue;
+        }
         let (centre, deviation) = statistics(&tensor.name, &tensor.shape);
         let mut left = count;
         while left > 0 {
