@@ -49,6 +49,7 @@ sources![
     "mbarrier.cuh",
     "media.cu",
     "mma.cuh",
+    "pipeline.cuh",
     "pool.cu",
     "quantize.cu",
     "rms_norm.cu",
@@ -62,12 +63,16 @@ sources![
     "score.cu",
     "select_rows.cu",
     "sm89_fp8_gemm.cu",
+    "sm89_int8_gemm.cu",
     "sm90_fp8_gemm.cu",
+    "sm90_int8_gemm.cu",
     "sm90_linear.cu",
     "span.cuh",
+    "stream.cuh",
     "tile.cuh",
     "tile_rows.cu",
     "wgmma.cuh",
+    "wgmma_int8.cuh",
 ];
 
 fn file(name: &str) -> Result<&'static str> {
