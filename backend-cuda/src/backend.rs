@@ -147,7 +147,12 @@ impl CudaBackend {
             sequences: ARENA_COUNTS.min(tokens),
             labels: ARENA_COUNTS.min(tokens),
             text_tokens: tokens,
-            ..Sizes::default()
+            questions: ARENA_COUNTS.min(tokens),
+            option_tokens: tokens,
+            // The vision tower's activations are gone when the decoder's come.
+            patches: tokens,
+            media_tokens: tokens / 4,
+            frames: ARENA_COUNTS.min(tokens),
         })
     }
 
@@ -178,6 +183,7 @@ impl CudaBackend {
             output: None,
             arena: resident.arena.address(),
             layout: layout::arena(graph, &bucket, keep_all),
+            in_place: if keep_all { Vec::new() } else { layout::in_place(graph) },
             stored: layout::storage(graph),
             portable: self.options.portable,
         }
@@ -236,13 +242,16 @@ impl CudaBackend {
         let CudaPlan { inputs, graph, pinned, block, .. } = plan;
         let head = inputs.write(graph, batch, pinned.as_mut_slice())?;
         pinned.upload_in(stream, head, block, 0)?;
-        let mut first = 0;
-        while let Some((range, next)) =
-            inputs.write_rows(graph, &resident.checkpoint, batch, first, pinned.as_mut_slice())?
-        {
-            let offset = range.start;
-            pinned.upload_in(stream, range, block, offset)?;
-            first = next;
+        let source = (&*graph, &resident.checkpoint);
+        for table in 0..inputs.tables() {
+            let mut first = 0;
+            while let Some((range, next)) =
+                inputs.write_rows(table, source, batch, first, pinned.as_mut_slice())?
+            {
+                let offset = range.start;
+                pinned.upload_in(stream, range, block, offset)?;
+                first = next;
+            }
         }
         Ok(())
     }
@@ -334,8 +343,7 @@ fn widened(
                 .collect(),
         }),
         DType::I32 => Ok(arena.read::<i32>(offset, elements)?.into_iter().map(|v| v as f32).collect()),
-        DType::I8 => Err(Error::Internal(format!("{} holds INT8 codes", tensor.name))),
-        DType::F8E4M3 => {
+        DType::I8 | DType::F8E4M3 => {
             let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
             let capacity = layout::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
             let width = elements.checked_div(rows).unwrap_or(0);
@@ -343,7 +351,10 @@ fn widened(
                 arena.read(offset, layout::k_blocks(width, 1) * capacity * layout::K_BLOCK)?;
             Ok((0..rows)
                 .flat_map(|r| (0..width).map(move |k| layout::code_offset(r, k, capacity)))
-                .map(|at| e4m3::decode(bytes[at]))
+                .map(|at| match tensor.dtype {
+                    DType::I8 => f32::from(bytes[at] as i8),
+                    _ => e4m3::decode(bytes[at]),
+                })
                 .collect())
         }
     }

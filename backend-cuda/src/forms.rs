@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
-use dikast_core::graph::{Elements, Graph, LstmDirection, RelativeBias, Step, WeightId};
+use dikast_core::graph::{Elements, Graph, LstmDirection, RelativeBias, Residency, Step, WeightId};
 use dikast_core::{Error, Result};
 
 use crate::layout;
@@ -11,13 +11,13 @@ use crate::layout;
 /// How a step wants a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
-    /// E4M3 codes, tiled; `half` is the height of one half of a gated weight, or 0.
+    /// E4M3 or INT8 codes, tiled; `half` is the height of one half of a gated weight, or 0.
     Codes { half: usize },
     /// bfloat16 planes, tiled.
     Real { half: usize },
     /// f32 in the stored order, padded with zeros.
     Vector,
-    /// One f32 a row of a tiled weight: in the order of its rows on the device.
+    /// One f32 a row of a tiled weight, a scale or a bias: in the order of its rows on the device.
     RowScales { half: usize },
     /// Relative bias by distance, `[heads][2·max_distance + 1]`.
     Distances { buckets: usize, max_distance: usize },
@@ -34,7 +34,12 @@ pub(crate) fn of(graph: &Graph) -> Vec<Key> {
     let half = |weight: WeightId| graph.weight(weight).shape[0] / 2;
     for step in graph.steps() {
         match *step {
-            Step::Embed { segments, .. } => keys.extend(segments.map(|(_, table)| (table, Form::Vector))),
+            Step::Embed { table, segments, .. } => {
+                keys.extend(segments.map(|(_, table)| (table, Form::Vector)));
+                if graph.weight(table).residency == Residency::Device {
+                    keys.push((table, Form::Vector));
+                }
+            }
             Step::RmsNorm { weight, .. } | Step::RmsNormQuantize { weight, .. } => {
                 keys.push((weight, Form::Vector));
             }
@@ -76,8 +81,39 @@ pub(crate) fn of(graph: &Graph) -> Vec<Key> {
             | Step::PairProduct { .. }
             | Step::HopfieldMix { .. }
             | Step::Dot { .. } => {}
-            // Refused before anything is loaded, see `support`.
-            _ => {}
+            Step::Rows { op, .. } | Step::RotateQuantize { op, .. } => {
+                keys.extend(op.weights().into_iter().map(|w| (w, Form::Vector)));
+            }
+            Step::Int8Linear { weight, weight_scales, bias, .. } => {
+                keys.push((weight, Form::Codes { half: 0 }));
+                keys.extend(
+                    bias.into_iter().chain([weight_scales]).map(|w| (w, Form::RowScales { half: 0 })),
+                );
+            }
+            Step::Int8LinearGated { weight, weight_scales, bias, .. } => {
+                let half = half(weight);
+                keys.push((weight, Form::Codes { half }));
+                keys.extend(bias.into_iter().chain([weight_scales]).map(|w| (w, Form::RowScales { half })));
+            }
+            Step::CausalConv { weight, .. } => keys.push((weight, Form::Vector)),
+            Step::GatedDelta { decay, decay_bias, .. } => {
+                keys.extend([(decay, Form::Vector), (decay_bias, Form::Vector)]);
+            }
+            Step::HeadRotary { ref parts, .. } => {
+                keys.extend(parts.iter().filter_map(|p| p.norm).map(|w| (w, Form::Vector)));
+            }
+            Step::AddPositions { table, .. } => keys.push((table, Form::Vector)),
+            Step::JointScore { prior_scale, joint_scale, gate, .. } => {
+                keys.extend([prior_scale, joint_scale, gate].map(|w| (w, Form::Vector)));
+            }
+            // The table stays on the host.
+            Step::PoolTableRows { .. }
+            | Step::CausalAttention { .. }
+            | Step::MergeRows { .. }
+            | Step::ReplaceRows { .. }
+            | Step::SoftmaxPool { .. }
+            | Step::Sum { .. }
+            | Step::PairFeatures { .. } => {}
         }
     }
     keys.sort_unstable();
@@ -128,7 +164,9 @@ pub(crate) fn place(graph: &Graph, weights: &Weights) -> Result<Placement> {
                     (2 * plane, Some(plane))
                 }
             }
-            Form::Vector | Form::SumWith(_) => (4 * (rows * k).next_multiple_of(128), None),
+            Form::Vector | Form::SumWith(_) => {
+                (4 * shape.iter().product::<usize>().next_multiple_of(128), None)
+            }
             Form::RowScales { half } => (4 * layout::weight_rows(rows, half), None),
             Form::Distances { max_distance, .. } => (4 * k * (2 * max_distance + 1), None),
         };
@@ -150,9 +188,8 @@ pub(crate) fn parts<'a>(
     for part in &weight.parts {
         let view = weights.tensor(part)?;
         rows += view.shape.first().copied().unwrap_or(1);
-        if view.shape.get(1..) != weight.shape.get(1..)
-            || (view.dtype == StoredType::F8E4M3) != (weight.elements == Elements::E4M3)
-        {
+        let row: usize = weight.shape.iter().skip(1).product();
+        if view.row_len() != row || elements(view.dtype) != weight.elements {
             return Err(Error::checkpoint(
                 part,
                 format!("{:?} {:?} does not fit {} {:?}", view.dtype, view.shape, weight.name, weight.shape),
@@ -164,6 +201,15 @@ pub(crate) fn parts<'a>(
         Ok(views)
     } else {
         Err(Error::checkpoint(&weight.name, format!("{rows} rows found, {:?} needed", weight.shape)))
+    }
+}
+
+/// What a stored type is to the graph.
+fn elements(stored: StoredType) -> Elements {
+    match stored {
+        StoredType::F8E4M3 => Elements::E4M3,
+        StoredType::I8 => Elements::Int8,
+        StoredType::F32 | StoredType::F16 | StoredType::BF16 => Elements::Real,
     }
 }
 

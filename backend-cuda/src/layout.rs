@@ -1,6 +1,6 @@
 //! Where activations and operands lie on the device, and in which format: the host's half of `kernels/tile.cuh`.
 
-use dikast_core::graph::{ArenaLayout, DType, Graph, Sizes, Step, TensorId};
+use dikast_core::graph::{ArenaLayout, DType, Graph, RowOp, Sizes, Step, TensorId};
 
 /// Bytes of a row in one k-block.
 pub(crate) const K_BLOCK: usize = 128;
@@ -42,11 +42,16 @@ impl Stored {
 
 /// The format of every tensor, by index.
 ///
-/// What an FP8 product writes for attention, what such an attention writes for a quantizer, and what a gated FP8 product
+/// GLiClass: what an FP8 product writes for attention, what such an attention writes for a quantizer, and what a gated FP8 product
 /// writes for a quantizer, is rounded to 16 bits on its way: the FP8 codes around it keep four. Everything else, the
 /// residual stream above all, is float32.
+///
+/// CLEF: what a deep INT8 product writes, and what the convolution, the delta rule, the rotary positions and the attention
+/// make of it, is bfloat16, as the reference model's activations are; so is the gated product's result, which the quantizer
+/// after it rounds to bfloat16 anyway. The residual stream, the vision tower and the head are float32.
 pub(crate) fn storage(graph: &Graph) -> Vec<Stored> {
     let mut stored = vec![Stored::F32; graph.tensors().len()];
+    sixteen_bits_of_clef(graph, &mut stored);
     let deep = |codes: TensorId| {
         let width = graph.tensor(codes).shape.get(1).map_or(0, |d| d.bind(&Sizes::default()));
         k_blocks(width, 1) > SHALLOW_BLOCKS
@@ -83,6 +88,61 @@ pub(crate) fn storage(graph: &Graph) -> Vec<Stored> {
     stored
 }
 
+fn sixteen_bits_of_clef(graph: &Graph, stored: &mut [Stored]) {
+    let deep = |codes: TensorId| {
+        let width = graph.tensor(codes).shape.get(1).map_or(0, |d| d.bind(&Sizes::default()));
+        k_blocks(width, 1) > SHALLOW_BLOCKS
+    };
+    let takes = |step: &Step, id: TensorId| match *step {
+        Step::CausalConv { x, .. } => x.tensor == id,
+        Step::GatedDelta { x, .. } => x == id,
+        Step::HeadRotary { ref parts, .. } => parts.iter().all(|p| p.heads.tensor == id),
+        Step::CausalAttention { .. } => true,
+        Step::RotateQuantize { op, .. } => match op {
+            RowOp::GatedRmsNorm { .. } | RowOp::SigmoidGate { .. } | RowOp::Copy { .. } => true,
+            RowOp::RmsNorm { .. } => false,
+        },
+        _ => false,
+    };
+    let taken = |id: TensorId| {
+        let mut readers = graph.steps().iter().filter(|s| s.reads().contains(&id)).peekable();
+        id != graph.output() && readers.peek().is_some() && readers.all(|s| takes(s, id))
+    };
+    for step in graph.steps() {
+        let (operand, out) = match *step {
+            Step::Int8Linear { codes, residual: None, out, .. }
+            | Step::Int8LinearGated { codes, out, .. } => (deep(codes), out),
+            Step::CausalConv { x, out, .. } => (stored[x.tensor.index()] == Stored::BF16, out),
+            Step::GatedDelta { x, out, .. } => (stored[x.index()] == Stored::BF16, out),
+            Step::HeadRotary { ref parts, out, .. } => {
+                (parts.iter().all(|p| stored[p.heads.tensor.index()] == Stored::BF16), out)
+            }
+            Step::CausalAttention { q, k, v, out, .. } => {
+                ([q, k, v].iter().all(|c| stored[c.tensor.index()] == Stored::BF16), out)
+            }
+            _ => continue,
+        };
+        if operand && taken(out) {
+            stored[out.index()] = Stored::BF16;
+        }
+    }
+}
+
+/// Tensors that may lie where the result of their only reader lies, with that result: the reader then has nothing to copy.
+///
+/// Only where the reader follows the step that writes the tensor: between the two nobody uses the result's place, and what
+/// the reader reads besides is alive and so lies elsewhere.
+pub(crate) fn in_place(graph: &Graph) -> Vec<(TensorId, TensorId)> {
+    let steps = graph.steps();
+    let pairs = steps.windows(2).filter_map(|pair| {
+        let (Step::ReplaceRows { x, out, .. } | Step::MergeRows { x, out }) = pair[1] else { return None };
+        let alone = steps.iter().filter(|s| s.reads().contains(&x)).count() == 1;
+        (alone && pair[0].outputs() == [x] && x != graph.output() && out != graph.output())
+            .then_some((x, out))
+    });
+    pairs.collect()
+}
+
 /// Where the activations lie for a bucket.
 pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
     let stored = storage(graph);
@@ -92,9 +152,8 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
         match tensor.dtype {
             // The uploaded block holds the inputs.
             DType::I32 => 0,
-            DType::I8 => elements as u64,
             DType::F32 => stored[id.index()].bytes() as u64 * elements as u64,
-            DType::F8E4M3 => {
+            DType::I8 | DType::F8E4M3 => {
                 let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
                 codes_bytes(rows, elements.checked_div(rows).unwrap_or(0)) as u64
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
-use dikast_core::graph::{Graph, WeightId};
+use dikast_core::graph::{Graph, Residency, Step, WeightId};
 use dikast_core::{Error, Result};
 
 use crate::args;
@@ -97,8 +97,13 @@ impl CudaResident {
     /// Host memory of the tables that stay there.
     pub(crate) fn host_bytes(graph: &Graph, weights: &Weights) -> Result<u64> {
         let mut bytes = 0;
+        let mut seen = Vec::new();
         for step in graph.steps() {
-            if let dikast_core::graph::Step::Embed { table, .. } = *step {
+            if let Step::Embed { table, .. } | Step::PoolTableRows { table, .. } = *step
+                && graph.weight(table).residency == Residency::HostRows
+                && !seen.contains(&table)
+            {
+                seen.push(table);
                 for part in forms::parts(graph, weights, table)? {
                     bytes += part.bytes.len() as u64;
                 }
@@ -179,11 +184,10 @@ impl<'a> Upload<'a> {
         self.pinned[slot].upload(0..bytes, &self.staged[slot], 0)?;
         let k = part.row_len();
         let (name, k_blocks, threads, stored) = match part.dtype {
-            StoredType::F8E4M3 => ("tile_codes", layout::k_blocks(k, 1), 128, 0),
+            StoredType::F8E4M3 | StoredType::I8 => ("tile_codes", layout::k_blocks(k, 1), 128, 0),
             StoredType::F32 => ("tile_real", layout::k_blocks(k, 2), 64, 0),
             StoredType::F16 => ("tile_real", layout::k_blocks(k, 2), 64, 1),
             StoredType::BF16 => ("tile_real", layout::k_blocks(k, 2), 64, 2),
-            StoredType::I8 => return Err(self.device.lacks("INT8 weights")),
         };
         let head = self.block.address() + place.offset as u64;
         let arguments = args::TileRows {

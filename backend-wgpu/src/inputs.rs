@@ -3,7 +3,7 @@
 //! The batch's sizes, its input tensors, lists of tasks made from the offsets, the turns of rotary positions, and the table
 //! rows gathered on the host. Every index is checked here, so a shader never reads a row that is not there.
 
-use dikast_core::backend::Batch;
+use dikast_core::backend::{Batch, InputChecks};
 use dikast_core::graph::{DType, Dim, Frequency, Graph, InputKind, Sizes, Step, TensorId, WeightId};
 use dikast_core::{Error, Result};
 
@@ -30,7 +30,7 @@ pub(crate) struct Inputs {
     tasks: Vec<Region<TaskKey>>,
     turns: Vec<Region<Turns>>,
     gathers: Vec<Region<Gather>>,
-    checks: Vec<Check>,
+    checks: InputChecks,
 }
 
 #[derive(Debug)]
@@ -64,9 +64,9 @@ impl TaskKey {
         kv_lengths: Option<TensorId>,
     ) -> Result<Self> {
         Ok(Self {
-            q_offsets: kind(graph, q_offsets)?,
-            kv_offsets: kind(graph, kv_offsets)?,
-            kv_lengths: kv_lengths.map(|id| kind(graph, id)).transpose()?,
+            q_offsets: graph.input_kind(q_offsets)?,
+            kv_offsets: graph.input_kind(kv_offsets)?,
+            kv_lengths: kv_lengths.map(|id| graph.input_kind(id)).transpose()?,
         })
     }
 }
@@ -77,21 +77,6 @@ struct Gather {
     ids: InputKind,
     table: WeightId,
     row_bytes: u64,
-}
-
-/// What an input must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Check {
-    /// Every value is in `0..limit`.
-    Below(InputKind, Dim),
-    /// Every value is in `0..=limit`.
-    UpTo(InputKind, Dim),
-    /// No value is negative.
-    Counts(InputKind),
-    /// Ascending from 0 to the number of rows.
-    Offsets(InputKind, Dim),
-    /// First row, end and zero rows; not empty.
-    TextSpans(InputKind, Dim),
 }
 
 /// What was written for a batch.
@@ -112,7 +97,7 @@ impl Inputs {
             tasks: vec![],
             turns: vec![],
             gathers: vec![],
-            checks: vec![],
+            checks: InputChecks::new(graph)?,
         };
         for input in graph.inputs() {
             if input.kind.dtype() == DType::F32 {
@@ -129,7 +114,6 @@ impl Inputs {
             }
         }
         for step in graph.steps() {
-            this.add_checks(graph, step)?;
             let (rows, q_offsets, kv_offsets, kv_lengths) = match *step {
                 Step::Attention { q, q_offsets, kv_offsets, kv_lengths, .. } => {
                     (q.tensor, q_offsets, kv_offsets, kv_lengths)
@@ -158,7 +142,7 @@ impl Inputs {
                 && placement.weight(table).kind == Kind::HostRows
             {
                 let row_bytes = placement.weight(table).row_bytes();
-                let key = Gather { ids: kind(graph, ids)?, table, row_bytes };
+                let key = Gather { ids: graph.input_kind(ids)?, table, row_bytes };
                 if !this.gathers.iter().any(|g| g.key == key) {
                     let rows = graph.tensor(ids).shape[0].bind(capacity) as u64;
                     let region = this.region(key, rows * row_bytes, align);
@@ -177,7 +161,7 @@ impl Inputs {
         capacity: &Sizes,
         align: u64,
     ) -> Result<()> {
-        let kind = kind(graph, positions)?;
+        let kind = graph.input_kind(positions)?;
         if !self.turns.iter().any(|t| t.key.are(kind, frequencies)) {
             let key = Turns::new(kind, frequencies);
             let bytes = key.bytes(graph.tensor(positions).shape[0].bind(capacity));
@@ -197,7 +181,7 @@ impl Inputs {
 
     /// An input tensor.
     pub(crate) fn tensor(&self, graph: &Graph, id: TensorId) -> Result<Binding> {
-        let kind = kind(graph, id)?;
+        let kind = graph.input_kind(id)?;
         let integers = self.tensors.iter().find(|r| r.key == kind).map(Region::binding);
         let reals = || self.reals.iter().find(|r| r.key.kind == kind).map(Region::binding);
         integers.or_else(reals).ok_or_else(|| missing(kind))
@@ -210,14 +194,14 @@ impl Inputs {
         positions: TensorId,
         frequencies: &[Frequency],
     ) -> Result<Binding> {
-        let kind = kind(graph, positions)?;
+        let kind = graph.input_kind(positions)?;
         let region = self.turns.iter().find(|t| t.key.are(kind, frequencies));
         region.map(Region::binding).ok_or_else(|| missing(kind))
     }
 
     /// The rows gathered from a table on the host.
     pub(crate) fn gathered(&self, graph: &Graph, ids: TensorId, table: WeightId) -> Result<Binding> {
-        let kind = kind(graph, ids)?;
+        let kind = graph.input_kind(ids)?;
         let region = self.gathers.iter().find(|r| r.key.ids == kind && r.key.table == table);
         region.map(Region::binding).ok_or_else(|| missing(kind))
     }
@@ -235,65 +219,6 @@ impl Inputs {
         Ok((list, self.tasks[list].binding()))
     }
 
-    fn add_checks(&mut self, graph: &Graph, step: &Step) -> Result<()> {
-        let rows = |id: TensorId| graph.tensor(id).shape[0];
-        let kind = |id: TensorId| kind(graph, id);
-        let mut add = |check: Check| {
-            if !self.checks.contains(&check) {
-                self.checks.push(check);
-            }
-        };
-        match *step {
-            Step::Embed { ids, table, segments, .. } => {
-                add(Check::Below(kind(ids)?, Dim::Fixed(graph.weight(table).shape[0])));
-                if let Some((ids, table)) = segments {
-                    add(Check::Below(kind(ids)?, Dim::Fixed(graph.weight(table).shape[0])));
-                }
-            }
-            Step::Attention { q, k, q_offsets, kv_offsets, kv_lengths, .. } => {
-                add(Check::Offsets(kind(q_offsets)?, rows(q.tensor)));
-                add(Check::Offsets(kind(kv_offsets)?, rows(k.tensor)));
-                if let Some(lengths) = kv_lengths {
-                    add(Check::Counts(kind(lengths)?));
-                }
-            }
-            Step::SelectRows { x, rows: list, .. } => add(Check::Below(kind(list)?, rows(x))),
-            Step::PoolSpans { x, spans, .. } => add(Check::UpTo(kind(spans)?, rows(x))),
-            Step::PoolText { x, spans, .. } => add(Check::TextSpans(kind(spans)?, rows(x))),
-            Step::BiLstm { x, offsets, lengths, .. } => {
-                add(Check::Offsets(kind(offsets)?, rows(x)));
-                add(Check::Counts(kind(lengths)?));
-            }
-            Step::Concat { left, left_rows: Some(list), .. } => add(Check::Below(kind(list)?, rows(left))),
-            Step::PairProduct { text, owner, .. } | Step::Dot { text, owner, .. } => {
-                add(Check::Below(kind(owner)?, rows(text)));
-            }
-            Step::HopfieldMix { classes, offsets, .. } => {
-                add(Check::Offsets(kind(offsets)?, rows(classes)));
-            }
-            Step::CausalAttention { q, offsets, .. } => add(Check::Offsets(kind(offsets)?, rows(q.tensor))),
-            Step::CausalConv { x, offsets, .. } => add(Check::Offsets(kind(offsets)?, rows(x.tensor))),
-            Step::GatedDelta { x, offsets, .. } | Step::SoftmaxPool { x, offsets, .. } => {
-                add(Check::Offsets(kind(offsets)?, rows(x)));
-            }
-            Step::AddPositions { table, taps, .. } => {
-                add(Check::Below(kind(taps)?, Dim::Fixed(graph.weight(table).shape[0])));
-            }
-            Step::ReplaceRows { x, rows: list, .. } => add(Check::Below(kind(list)?, rows(x))),
-            Step::PoolTableRows { ids, offsets, table, .. } => {
-                add(Check::Below(kind(ids)?, Dim::Fixed(graph.weight(table).shape[0])));
-                add(Check::Offsets(kind(offsets)?, rows(ids)));
-            }
-            Step::PairFeatures { left, owner, .. } => add(Check::Below(kind(owner)?, rows(left))),
-            Step::JointScore { question, summary, sequence, owner, .. } => {
-                add(Check::Below(kind(owner)?, rows(question)));
-                add(Check::Below(kind(sequence)?, rows(summary)));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
     /// Checks a batch and writes it; `staging` is [`Inputs::bytes`] long.
     pub(crate) fn fill(
         &self,
@@ -302,9 +227,7 @@ impl Inputs {
         batch: &Batch,
         staging: &mut [u8],
     ) -> Result<Filled> {
-        for check in &self.checks {
-            check.holds(batch)?;
-        }
+        self.checks.hold(batch)?;
         write(staging, 0, bytemuck::cast_slice(&words(&batch.sizes)));
         for region in &self.tensors {
             write(staging, region.offset, bytemuck::cast_slice(batch.get(region.key)?));
@@ -339,12 +262,6 @@ impl<K> Region<K> {
     fn binding(&self) -> Binding {
         Binding::Input { offset: self.offset, bytes: self.bytes }
     }
-}
-
-fn kind(graph: &Graph, id: TensorId) -> Result<InputKind> {
-    graph.inputs().iter().find(|i| i.tensor == id).map(|i| i.kind).ok_or_else(|| {
-        Error::Internal(format!("{} holds indices but is no input of the graph", graph.tensor(id).name))
-    })
 }
 
 fn missing(kind: InputKind) -> Error {
@@ -400,49 +317,4 @@ fn gather(
         }
     }
     Ok(())
-}
-
-impl Check {
-    fn holds(self, batch: &Batch) -> Result<()> {
-        let bind = |dim: Dim| dim.bind(&batch.sizes);
-        let all = |kind: InputKind, limit: usize| {
-            let inside = |v: &i32| usize::try_from(*v).is_ok_and(|v| v < limit);
-            if batch.get(kind)?.iter().all(inside) {
-                Ok(())
-            } else {
-                Err(Error::Internal(format!("{}: a value is not in 0..{limit}", kind.name())))
-            }
-        };
-        match self {
-            Self::Below(kind, limit) => all(kind, bind(limit)),
-            Self::UpTo(kind, limit) => all(kind, bind(limit) + 1),
-            Self::Counts(kind) => all(kind, usize::MAX),
-            Self::Offsets(kind, rows) => {
-                let rows = bind(rows);
-                all(kind, rows + 1)?;
-                let offsets = batch.get(kind)?;
-                let ascending = offsets.windows(2).all(|w| w[0] <= w[1]);
-                let whole =
-                    offsets.first() == Some(&0) && offsets.last().copied() == i32::try_from(rows).ok();
-                if ascending && whole {
-                    Ok(())
-                } else {
-                    Err(Error::Internal(format!("{}: not ascending from 0 to {rows}", kind.name())))
-                }
-            }
-            Self::TextSpans(kind, rows) => {
-                all(kind, usize::MAX)?;
-                let rows = bind(rows) as i64;
-                let inside = |s: &[i32]| {
-                    let [first, end, zeros] = [s[0], s[1], s[2]].map(i64::from);
-                    first <= end && end <= rows && end - first + zeros > 0
-                };
-                if batch.get(kind)?.chunks_exact(3).all(inside) {
-                    Ok(())
-                } else {
-                    Err(Error::Internal(format!("{}: a text span is empty or out of range", kind.name())))
-                }
-            }
-        }
-    }
 }

@@ -9,12 +9,14 @@
 //!   the device went away, [`crate::Error::Unsupported`] for what it lacks.
 
 mod batch;
+mod checks;
 mod timing;
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
 
 pub use batch::Batch;
+pub use checks::InputChecks;
 pub use timing::{Ceilings, StepTime};
 
 use crate::checkpoint::Weights;

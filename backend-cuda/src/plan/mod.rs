@@ -55,6 +55,8 @@ pub(crate) struct Builder<'a> {
     /// Address of the activations.
     pub(crate) arena: Address,
     pub(crate) layout: ArenaLayout,
+    /// Tensors that lie where another lies.
+    pub(crate) in_place: Vec<(TensorId, TensorId)>,
     /// Format of every tensor.
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
@@ -65,6 +67,10 @@ impl Builder<'_> {
     pub(crate) fn build(self) -> Result<Program> {
         let mut launches = Vec::new();
         for (index, step) in self.graph.steps().iter().enumerate() {
+            if step.outputs().iter().all(|&out| self.capacity(out) == 0) {
+                // No pictures, say.
+                continue;
+            }
             for launch in self.step(step)? {
                 let [x, y] = launch.grid.blocks;
                 // A tensor without rows in this bucket needs no work.
@@ -83,7 +89,7 @@ impl Builder<'_> {
 
     fn step(&self, step: &Step) -> Result<Vec<Launch>> {
         let launch = match *step {
-            Step::Embed { table: _, segments, out, .. } => self.embed(segments, out)?,
+            Step::Embed { ids, table, segments, out } => self.embed((ids, table), segments, out)?,
             Step::RmsNorm { x, weight, eps, out } => {
                 let arguments = args::RmsNorm {
                     x: self.tensor(x)?,
@@ -289,7 +295,7 @@ impl Builder<'_> {
             Step::HeadRotary { .. } => self.head_rotary(step)?,
             Step::CausalAttention { .. } => self.causal_attention(step)?,
             Step::AddPositions { .. } | Step::MergeRows { .. } | Step::ReplaceRows { .. } => {
-                self.media_rows(step)?
+                return self.media_rows(step);
             }
             Step::PoolTableRows { .. }
             | Step::SoftmaxPool { .. }
@@ -300,28 +306,50 @@ impl Builder<'_> {
         Ok(vec![launch])
     }
 
-    fn embed(&self, segments: Option<(TensorId, WeightId)>, out: TensorId) -> Result<Launch> {
-        let (offset, stored) =
-            self.inputs.table().ok_or_else(|| Error::Internal("the graph has no table".to_owned()))?;
-        let (segment_ids, table) = match segments {
+    fn embed(
+        &self,
+        (ids, table): (TensorId, WeightId),
+        segments: Option<(TensorId, WeightId)>,
+        out: TensorId,
+    ) -> Result<Launch> {
+        let (segment_ids, segment_table) = match segments {
             Some((ids, table)) => (self.tensor(ids)?, self.vector(table)?),
             None => (0, 0),
+        };
+        let Some((offset, stored)) = self.inputs.table_of(table) else {
+            if segments.is_some() {
+                return Err(self.device.lacks("segments beside a table on the device"));
+            }
+            let arguments = args::SelectRows {
+                x: self.vector(table)?,
+                index: self.tensor(ids)?,
+                out: self.tensor(out)?,
+                rows: self.rows(out)?,
+                width: self.cols(out) as i32,
+                pad: 0,
+            };
+            return self.by_row("select_rows", "select_rows", out, &arguments);
         };
         let arguments = args::Embed {
             rows_in_order: self.block + offset as u64,
             segment_ids,
-            segments: table,
+            segments: segment_table,
             out: self.tensor(out)?,
             rows: self.rows(out)?,
             width: self.cols(out) as i32,
-            stored: match stored {
-                StoredType::F32 => 0,
-                StoredType::F16 => 1,
-                StoredType::BF16 => 2,
-                other => return Err(self.device.lacks(format!("an embedding table in {other:?}"))),
-            },
+            stored: self.real_number(stored)?,
         };
         self.by_row("embed", "embed", out, &arguments)
+    }
+
+    /// The kernels' number of a stored type of reals.
+    fn real_number(&self, stored: StoredType) -> Result<i32> {
+        Ok(match stored {
+            StoredType::F32 => Stored::F32,
+            StoredType::F16 => Stored::F16,
+            StoredType::BF16 => Stored::BF16,
+            other => return Err(self.device.lacks(format!("a table in {other:?}"))),
+        } as i32)
     }
 
     fn linear(
@@ -518,6 +546,7 @@ impl Builder<'_> {
     }
 
     fn tensor(&self, id: TensorId) -> Result<Address> {
+        let id = self.in_place.iter().find(|(x, _)| *x == id).map_or(id, |(_, out)| *out);
         if let Some(output) = self.output
             && id == self.graph.output()
         {

@@ -26,6 +26,8 @@ pub use operand::{
 pub use step::Step;
 pub use tensor::{DType, Elements, Input, InputKind, Residency, Tensor, TensorId, Weight, WeightId};
 
+use crate::{Error, Result};
+
 /// A model's forward pass, checked. Made by [`GraphBuilder::finish`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
@@ -71,6 +73,16 @@ impl Graph {
     /// The tensors that a batch brings along.
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
+    }
+
+    /// What an input tensor holds.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the tensor is no input.
+    pub fn input_kind(&self, id: TensorId) -> Result<InputKind> {
+        self.inputs.iter().find(|i| i.tensor == id).map(|i| i.kind).ok_or_else(|| {
+            Error::Internal(format!("{} holds indices but is no input of the graph", self.tensor(id).name))
+        })
     }
 
     /// The logits.

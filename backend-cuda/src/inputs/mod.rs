@@ -1,0 +1,140 @@
+//! What the host uploads for a batch: sizes, the graph's inputs, lists of tiles, rows of tables that stay on the host.
+//! Checked here, because a kernel does not check an index.
+
+mod tables;
+mod tiles;
+
+use std::ops::Range;
+
+use dikast_core::backend::{Batch, InputChecks};
+use dikast_core::checkpoint::{StoredType, Weights};
+use dikast_core::graph::{DType, Graph, InputKind, Sizes, Symbol, TensorId, WeightId};
+use dikast_core::{Error, Result};
+
+use tables::Table;
+pub(crate) use tiles::TileList;
+
+const ALIGN: usize = 256;
+
+/// Every size that a kernel may read, in the order in which they are uploaded.
+const SYMBOLS: [Symbol; 9] = [
+    Symbol::Tokens,
+    Symbol::Sequences,
+    Symbol::Labels,
+    Symbol::TextTokens,
+    Symbol::Questions,
+    Symbol::OptionTokens,
+    Symbol::Patches,
+    Symbol::MediaTokens,
+    Symbol::Frames,
+];
+
+/// Offsets in the uploaded block, for the capacities of a bucket.
+#[derive(Debug, Clone)]
+pub(crate) struct InputLayout {
+    checks: InputChecks,
+    fields: Vec<Field>,
+    lists: Vec<TileList>,
+    tables: Vec<Table>,
+    /// Bytes in all.
+    pub(crate) bytes: usize,
+    /// Bytes before the rows of tables.
+    head: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    kind: InputKind,
+    tensor: TensorId,
+    offset: usize,
+}
+
+impl InputLayout {
+    pub(crate) fn new(graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<Self> {
+        let mut bytes = ALIGN; // the sizes
+        let mut reserve = |size: usize| {
+            let offset = bytes;
+            bytes += size.max(1).next_multiple_of(ALIGN);
+            offset
+        };
+        let fields = graph
+            .inputs()
+            .iter()
+            .map(|input| Field {
+                kind: input.kind,
+                tensor: input.tensor,
+                offset: reserve(4 * graph.len(input.tensor, bucket)),
+            })
+            .collect();
+        let lists = tiles::of(graph, bucket, &mut reserve)?;
+        let head = reserve(0);
+        let tables = tables::of(graph, weights, bucket, &mut reserve)?;
+        Ok(Self { checks: InputChecks::new(graph)?, fields, lists, tables, bytes, head })
+    }
+
+    /// Offset of the number of rows that a symbol stands for.
+    pub(crate) fn size_offset(symbol: Symbol) -> usize {
+        4 * SYMBOLS.iter().position(|s| *s == symbol).unwrap_or(0)
+    }
+
+    /// Offset of an input tensor.
+    pub(crate) fn offset(&self, tensor: TensorId) -> Option<usize> {
+        self.fields.iter().find(|f| f.tensor == tensor).map(|f| f.offset)
+    }
+
+    /// The tile list of a step.
+    pub(crate) fn list(&self, q: TensorId, kv: TensorId, lengths: Option<TensorId>) -> Option<TileList> {
+        self.lists.iter().find(|l| l.is(q, kv, lengths)).copied()
+    }
+
+    /// Offset and stored type of the rows gathered from a table, in the order of their ids.
+    pub(crate) fn table_of(&self, weight: WeightId) -> Option<(usize, StoredType)> {
+        self.tables.iter().find_map(|t| t.is(weight))
+    }
+
+    /// Checks a batch and writes all of it but the rows of tables; what is to be uploaded.
+    pub(crate) fn write(&self, graph: &Graph, batch: &Batch, block: &mut [u8]) -> Result<Range<usize>> {
+        self.checks.hold(batch)?;
+        put(block, 0, &SYMBOLS.map(|symbol| batch.sizes.get(symbol) as i32))?;
+        for field in &self.fields {
+            if field.kind.dtype() == DType::F32 {
+                let want = graph.len(field.tensor, &batch.sizes);
+                put(block, field.offset, batch.get_reals(field.kind, want)?)?;
+            } else {
+                put(block, field.offset, batch.get(field.kind)?)?;
+            }
+        }
+        self.lists.iter().try_for_each(|list| list.write(batch, block))?;
+        Ok(0..self.head)
+    }
+
+    /// Tables whose rows travel.
+    pub(crate) fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Writes rows of a table from `first` on, as many as are worth an upload of their own; what is to be uploaded and the
+    /// next row, or `None` after the last.
+    pub(crate) fn write_rows(
+        &self,
+        table: usize,
+        (graph, weights): (&Graph, &Weights),
+        batch: &Batch,
+        first: usize,
+        block: &mut [u8],
+    ) -> Result<Option<(Range<usize>, usize)>> {
+        match self.tables.get(table) {
+            Some(table) => table.write(graph, weights, batch, first, block),
+            None => Ok(None),
+        }
+    }
+}
+
+fn put<T: bytemuck::Pod>(block: &mut [u8], offset: usize, values: &[T]) -> Result<()> {
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    block
+        .get_mut(offset..offset + bytes.len())
+        .ok_or_else(|| Error::Internal("an input does not fit its buffer".to_owned()))?
+        .copy_from_slice(bytes);
+    Ok(())
+}
