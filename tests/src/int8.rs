@@ -117,5 +117,7 @@ fn whole<T>(
 
 fn apart(graph: &Graph, id: TensorId, row: usize, column: usize, found: f64, want: f64) -> Error {
     let name = &graph.tensor(id).name;
-    Error::Internal(format!("{name}, row {row}, column {column}: {found:e} found, {want:e} by the definition"))
+    Error::Internal(format!(
+        "{name}, row {row}, column {column}: {found:e} found, {want:e} by the definition"
+    ))
 }

@@ -1,6 +1,7 @@
 //! CLEF: single steps, and models and sequences that are made up for whole runs.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::{Blob, Checks, ModelFiles};
@@ -71,18 +72,39 @@ pub fn wide_layers(
     let mut head = read("joint_head_config.json")?;
     head["hidden_size"] = 5120.into();
     if full_head {
-        head =
-            json!({"hidden_size": 5120, "width": 1024, "routing_layers": 2, "layers": 4, "heads": 16, "feedforward": 4096});
+        head = json!({"hidden_size": 5120, "width": 1024, "routing_layers": 2, "layers": 4, "heads": 16, "feedforward": 4096});
     }
     let lent = ["processor_config.json", "tokenizer.json"];
     let mut small: Vec<(String, Blob)> =
         lent.iter().filter_map(|n| Some(((*n).to_owned(), files.get(n)?.clone()))).collect();
     small.push(("joint_head_config.json".to_owned(), Blob::Owned(head.to_string().into_bytes().into())));
     let tokenizer = ModelFiles::from_memory("lent", small);
-    let recipe = Recipe { config, format, seed: 5, tokenizer: Some(tokenizer), like: "wide layers".to_owned() };
+    let recipe =
+        Recipe { config, format, seed: 5, tokenizer: Some(tokenizer), like: "wide layers".to_owned() };
     let folder = into.join(format!("{}-{}", format.name(), kinds.len()));
     dikast_synth::write(&folder, &recipe, &mut |_, _| {})?;
     Ok(folder)
+}
+
+/// The whole 27B in INT8, the bytes that `dikast synth --like clef-27b --quant int8-convrot` writes; what was written.
+pub fn whole(folder: &Path) -> Result<String> {
+    const LIKE: &str = "clef-27b";
+    let config = dikast_synth::preset(LIKE).ok_or_else(|| Error::Internal(format!("no preset {LIKE}")))?;
+    let recipe = Recipe { config, format: int8_format(), seed: 0, tokenizer: None, like: LIKE.to_owned() };
+    let (start, mut told) = (Instant::now(), 0);
+    let written = dikast_synth::write(folder, &recipe, &mut |done, all| {
+        let percent = 100 * done / all.max(1);
+        if percent >= told + 10 {
+            told = percent;
+            println!("{percent} % after {:.1} s", start.elapsed().as_secs_f64());
+        }
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = written.bytes as f64 / seconds / 1e9;
+    Ok(format!(
+        "{} bytes, {} parameters in {seconds:.1} s, {rate:.2} GB/s",
+        written.bytes, written.parameters
+    ))
 }
 
 /// A text of `tokens` random tokens: a state, then questions of eight tokens whose options have two each.

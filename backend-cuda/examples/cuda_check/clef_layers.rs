@@ -46,13 +46,15 @@ pub fn all<B: Backend>(
             let want = pollster::block_on(record(&mut cpu, &sequences))?;
             // Between deep products rows are kept in 16 bits.
             let tolerance = Tolerance::F16.quantized();
-            let verdict =
-                judge(kind, (cpu.graph(), cpu.model().weights()), &found, &want, tolerance)?;
+            let verdict = judge(kind, (cpu.graph(), cpu.model().weights()), &found, &want, tolerance)?;
             Ok((exact, verdict))
         })();
         if let Some((exact, verdict)) = report.outcome(&name, result) {
             report_judgement(report, &name, &verdict);
-            let detail = format!("{} quantizers, {} products, {} values", exact.quantizers, exact.products, exact.values);
+            let detail = format!(
+                "{} quantizers, {} products, {} values",
+                exact.quantizers, exact.products, exact.values
+            );
             let good = exact.quantizers >= 2 && exact.products >= 3;
             report.check(&format!("{name}: codes and sums bit for bit"), good, &detail);
         }

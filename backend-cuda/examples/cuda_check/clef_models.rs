@@ -46,7 +46,15 @@ pub fn all<B: Backend>(
                 ("BF16", places.tiny.join("model"), Tolerance::F32),
                 ("INT8", folder.path().to_owned(), Tolerance::F32.quantized()),
             ] {
-                judged(report, &format!("{label} clef-tiny {what}"), open, places.tiny, &model, tolerance, some);
+                judged(
+                    report,
+                    &format!("{label} clef-tiny {what}"),
+                    open,
+                    places.tiny,
+                    &model,
+                    tolerance,
+                    some,
+                );
                 invariance(report, &format!("{label} clef-tiny {what}"), open, places.tiny, &model, some);
             }
         }
@@ -60,19 +68,11 @@ fn quantized(tiny: &Path) -> Result<tempfile::TempDir> {
     let dir = tempfile::tempdir()
         .map_err(|e| Error::Io { path: "a temporary folder".to_owned(), message: e.to_string() })?;
     let group = Group::new(64).ok_or_else(|| Error::Internal("no group of 64".to_owned()))?;
-    convert(
-        &tiny.join("model"),
-        dir.path(),
-        Options::new(Scheme::Int8ConvRot { group }),
-        &mut |_, _| {},
-    )?;
+    convert(&tiny.join("model"), dir.path(), Options::new(Scheme::Int8ConvRot { group }), &mut |_, _| {})?;
     Ok(dir)
 }
 
-fn logits<B: Backend>(
-    engine: &mut Engine<B, Clef>,
-    sequences: &[&ClefSequence],
-) -> Result<Vec<Vec<f32>>> {
+fn logits<B: Backend>(engine: &mut Engine<B, Clef>, sequences: &[&ClefSequence]) -> Result<Vec<Vec<f32>>> {
     pollster::block_on(engine.logits(sequences))
 }
 
@@ -94,7 +94,8 @@ fn goldens<B: Backend>(
     })();
     if let Some(((logits, probabilities), count)) = report.outcome(&name, result) {
         let good = logits < 1e-3 && probabilities < 5e-4;
-        let detail = format!("{count} records, logits off by {logits:.1e}, probabilities by {probabilities:.1e}");
+        let detail =
+            format!("{count} records, logits off by {logits:.1e}, probabilities by {probabilities:.1e}");
         report.check(&name, good, &detail);
     }
 }
