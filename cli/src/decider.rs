@@ -4,7 +4,7 @@ use dikast_core::answers::Decision;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::engine::{Engine, EngineOptions};
-use dikast_core::models::clef::Clef;
+use dikast_core::models::clef::{Clef, ClefOptions};
 use dikast_core::request::DecideRequest;
 use dikast_core::{Error, Result};
 
@@ -27,7 +27,8 @@ pub(crate) const TOO_LONG: &str = "tokens of state, questions and media";
 
 /// Loads a model onto the backend that the flags choose.
 pub(crate) fn load(files: &ModelFiles, args: &DecideArgs) -> exit::Result<Box<dyn Decider>> {
-    let model = Clef::load(files).map_err(Failure::Model)?;
+    let options = ClefOptions { vision: args.vision.reads(), ..ClefOptions::default() };
+    let model = Clef::load_with(files, options).map_err(Failure::Model)?;
     let bytes = model.weights().total_bytes();
     let limit = MAX_TOKENS.min(model.config().text.max_position_embeddings);
     let options =

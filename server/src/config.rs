@@ -24,6 +24,8 @@ pub struct Config {
     pub queue_requests: usize,
     /// Most tokens of a request; the model's own default if absent.
     pub max_tokens: Option<usize>,
+    /// Whether CLEF models read pictures and videos; without, their vision towers take no memory.
+    pub vision: bool,
     /// How long a request may wait for its first turn.
     pub queue_timeout: Duration,
     /// How long requests may take to finish once the server is told to end.
@@ -63,6 +65,7 @@ impl Default for Config {
             queue_tokens: 1 << 16,
             queue_requests: 1024,
             max_tokens: None,
+            vision: true,
             queue_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(30),
             body_bytes: 13 << 20,

@@ -96,6 +96,9 @@ pub(crate) struct DecideArgs {
     /// What runs the model.
     #[arg(long, value_enum, default_value_t, env = "DIKAST_BACKEND", help_heading = "Model")]
     pub(crate) backend: BackendChoice,
+    /// The model's vision tower.
+    #[arg(long, value_enum, default_value_t, help_heading = "Model")]
+    pub(crate) vision: super::vision::Vision,
 
     /// What confidence means.
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

@@ -9,6 +9,7 @@ mod quantize;
 mod serve;
 mod synth;
 mod values;
+mod vision;
 
 use std::path::PathBuf;
 

@@ -25,6 +25,9 @@ pub(crate) struct ServeArgs {
     /// Most tokens of a request [default: each model's own].
     #[arg(long, value_name = "N", value_parser = super::values::tokens, help_heading = "Models")]
     pub(crate) max_tokens: Option<std::num::NonZeroUsize>,
+    /// Vision towers of CLEF models.
+    #[arg(long, value_enum, default_value_t, help_heading = "Models")]
+    pub(crate) vision: super::vision::Vision,
     /// Every model name of a request means the default model.
     #[arg(long, help_heading = "Models")]
     pub(crate) any_model: bool,

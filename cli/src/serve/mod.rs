@@ -43,6 +43,7 @@ fn config(args: &ServeArgs) -> Result<Config> {
         queue_tokens: args.queue_tokens,
         queue_requests: args.queue_requests,
         max_tokens: args.max_tokens.map(std::num::NonZeroUsize::get),
+        vision: args.vision.reads(),
         queue_timeout: args.queue_timeout,
         grace: args.grace,
         body_bytes: args.max_body,

@@ -264,6 +264,13 @@ impl ClefSequence {
 
 /// The patches of a request's pictures, then of its videos.
 fn decode(request: &DecideRequest, model: &Clef, limits: &MediaLimits) -> Result<Vec<Patches>> {
+    if !model.vision() {
+        for (name, empty) in [("images", request.images.is_empty()), ("videos", request.videos.is_empty())] {
+            if !empty {
+                return Err(Error::invalid(name, "the model was loaded without its vision tower"));
+            }
+        }
+    }
     let processor = model.processor();
     let picture = |name: &str, bytes: &[u8]| decode_picture(name, bytes, limits);
     let made = |name: &str, media: &Media| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::engine::{ClefSequence, Model};
 use dikast_core::media::MediaLimits;
-use dikast_core::models::clef::Clef;
+use dikast_core::models::clef::{Clef, ClefOptions};
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::{ClassifyRequest, DecideRequest, LabelSet, Question};
 use dikast_core::tokens::gliclass::{Prepared, prepare};
@@ -20,8 +20,8 @@ pub(super) trait Family: Model + Clone + Send + Sync + 'static {
     /// Token limit of a request unless the operator says otherwise.
     const MAX_TOKENS: usize;
 
-    /// Loads and checks a model.
-    fn open(files: &ModelFiles) -> Result<Self>;
+    /// Loads and checks a model; `vision` is whether it reads pictures, if it can.
+    fn open(files: &ModelFiles, vision: bool) -> Result<Self>;
 
     /// How its weights are stored.
     fn stored(&self) -> String;
@@ -36,8 +36,8 @@ pub(super) trait Family: Model + Clone + Send + Sync + 'static {
 impl Family for Clef {
     const MAX_TOKENS: usize = clef::DEFAULT_MAX_TOKENS;
 
-    fn open(files: &ModelFiles) -> Result<Self> {
-        Clef::load(files)
+    fn open(files: &ModelFiles, vision: bool) -> Result<Self> {
+        Clef::load_with(files, ClefOptions { vision, ..ClefOptions::default() })
     }
 
     fn stored(&self) -> String {
@@ -57,7 +57,7 @@ impl Family for Clef {
 impl Family for GliClass {
     const MAX_TOKENS: usize = 1024;
 
-    fn open(files: &ModelFiles) -> Result<Self> {
+    fn open(files: &ModelFiles, _vision: bool) -> Result<Self> {
         GliClass::load(files)
     }
 

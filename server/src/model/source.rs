@@ -85,7 +85,7 @@ impl Start {
             max_tokens: config.max_tokens.unwrap_or(M::MAX_TOKENS),
             batch_tokens: config.batch_tokens,
         };
-        let model = M::open(files)?;
+        let model = M::open(files, config.vision)?;
         let mut engine = Engine::with_model(open()?, model.clone(), options.clone(), &mut |_, _| {})?;
         // A real request: plans, compiled kernels and pages of weights are there before the first caller.
         let sequences = model.warm_up(&options)?;

@@ -18,6 +18,7 @@ pub struct Clef {
     prompt: ClefPrompt,
     weights: Weights,
     graph: Graph,
+    vision: bool,
 }
 
 /// What can be chosen when a model is loaded.
@@ -25,13 +26,15 @@ pub struct Clef {
 pub struct ClefOptions {
     /// The arithmetic of INT8 activations.
     pub int8: Int8Mode,
+    /// Whether the model reads pictures and videos; if not, the vision tower takes no memory of the device.
+    pub vision: bool,
     /// What is checked besides names, types and shapes.
     pub checks: Checks,
 }
 
 impl Default for ClefOptions {
     fn default() -> Self {
-        Self { int8: Int8Mode::Standard, checks: Checks::ALL }
+        Self { int8: Int8Mode::Standard, vision: true, checks: Checks::ALL }
     }
 }
 
@@ -58,8 +61,9 @@ impl Clef {
         let prompt = ClefPrompt::new(tokenizer)?;
         check_tokens(&config, &prompt)?;
         let weights = Weights::open(files, &expected_tensors(&config), options.checks)?;
-        let graph = build_graph(&config, &weights, options.int8)?;
-        Ok(Self { name: files.name().to_owned(), config, processor, prompt, weights, graph })
+        let graph = build_graph(&config, &weights, options)?;
+        let vision = options.vision;
+        Ok(Self { name: files.name().to_owned(), config, processor, prompt, weights, graph, vision })
     }
 
     /// Name of the model.
@@ -80,6 +84,11 @@ impl Clef {
     /// How its requests become tokens.
     pub fn prompt(&self) -> &ClefPrompt {
         &self.prompt
+    }
+
+    /// Whether it reads pictures and videos.
+    pub fn vision(&self) -> bool {
+        self.vision
     }
 
     /// Its weights.
@@ -116,14 +125,16 @@ impl Clef {
     }
 }
 
-/// The forward pass: vision tower, decoder, joint head.
-fn build_graph(config: &ClefConfig, weights: &Weights, mode: Int8Mode) -> Result<Graph> {
+/// The forward pass: vision tower where it is wanted, decoder, joint head.
+fn build_graph(config: &ClefConfig, weights: &Weights, options: ClefOptions) -> Result<Graph> {
     let mut b = GraphBuilder::new("clef");
-    let media = vision::tower(&mut b, &config.vision, config.text.hidden_size);
-    let embedded = text::embed(&mut b, &config.text);
-    let rows = b.input(InputKind::MediaRows);
-    let h = b.replace_rows("input", embedded, rows, media);
-    let hidden = text::decoder(&mut b, &config.text, weights, mode, h)?;
+    let media = options.vision.then(|| vision::tower(&mut b, &config.vision, config.text.hidden_size));
+    let mut h = text::embed(&mut b, &config.text);
+    if let Some(media) = media {
+        let rows = b.input(InputKind::MediaRows);
+        h = b.replace_rows("input", h, rows, media);
+    }
+    let hidden = text::decoder(&mut b, &config.text, weights, options.int8, h)?;
     let logits = heads::joint(&mut b, &config.head, config.text.vocab_size, hidden);
     b.finish(logits)
 }
