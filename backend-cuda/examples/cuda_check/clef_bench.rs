@@ -188,10 +188,11 @@ pub fn load<B: Measured>(
     label: &str,
     open: &dyn Fn() -> Result<B>,
     folder: &Path,
+    vision: bool,
 ) -> Option<Loaded<B>> {
     let result = (|| {
         let start = Instant::now();
-        let model = model(folder, Int8Mode::Standard)?;
+        let model = model(folder, Int8Mode::Standard, vision)?;
         let opened = start.elapsed().as_secs_f64();
         let backend = open()?;
         let before = backend.in_use()?;
@@ -229,7 +230,7 @@ pub fn all<B: Measured>(
     folder: &Path,
     plan: &Plan,
 ) -> Option<Loaded<B>> {
-    let loaded = load(report, label, open, folder)?;
+    let loaded = load(report, label, open, folder, true)?;
     for &tokens in &plan.lengths {
         let profiled = plan.profiled.contains(&tokens);
         let result = request(report, label, &loaded, tokens, plan.repeats, profiled);
@@ -238,6 +239,19 @@ pub fn all<B: Measured>(
     let result = packed(report, label, &loaded, plan.packed.0, &plan.packed.1);
     report.outcome(&format!("{label} packed batches"), result);
     Some(loaded)
+}
+
+/// The memory that a process needs for one request without pictures, the vision tower left out.
+pub fn text_alone<B: Measured>(
+    report: &mut Report,
+    label: &str,
+    open: &dyn Fn() -> Result<B>,
+    folder: &Path,
+    tokens: usize,
+) {
+    let Some(loaded) = load(report, label, open, folder, false) else { return };
+    let result = request(report, label, &loaded, tokens, 5, false);
+    report.outcome(&format!("{label} request of {tokens} tokens"), result);
 }
 
 /// A request alone: from its tokens to probabilities.
@@ -506,7 +520,7 @@ pub fn formats<B: Measured>(
                 format.name(),
                 start.elapsed().as_secs_f64()
             );
-            let model = model(&folder, Int8Mode::Standard)?;
+            let model = model(&folder, Int8Mode::Standard, true)?;
             let backend = open()?;
             let resident = backend.load(model.graph(), model.weights(), &mut |_, _| {})?;
             for &tokens in lengths {

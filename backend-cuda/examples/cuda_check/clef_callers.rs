@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use dikast_core::backend::Taps;
@@ -237,18 +237,13 @@ fn serve<B: Measured>(
         let Some(first) = waiting.take().or_else(|| asked.recv().ok()) else { return (batches, Ok(())) };
         let mut rows = <Clef as Model>::load(&requests[first.which]);
         let mut jobs = vec![first];
-        loop {
-            match asked.try_recv() {
-                Ok(job) => {
-                    rows += <Clef as Model>::load(&requests[job.which]);
-                    if rows > BATCH {
-                        waiting = Some(job);
-                        break;
-                    }
-                    jobs.push(job);
-                }
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+        while let Ok(job) = asked.try_recv() {
+            rows += <Clef as Model>::load(&requests[job.which]);
+            if rows > BATCH {
+                waiting = Some(job);
+                break;
             }
+            jobs.push(job);
         }
         let some: Vec<&ClefSequence> = jobs.iter().map(|j| &requests[j.which]).collect();
         match forward(loaded, &mut plans, &some) {

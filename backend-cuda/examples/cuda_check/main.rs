@@ -7,7 +7,7 @@
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
-//! `--seconds`), `clef-callers` (these alone), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
+//! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
@@ -20,6 +20,7 @@ mod bench;
 mod clef;
 mod clef_bench;
 mod clef_callers;
+mod clef_head;
 mod clef_layers;
 mod clef_models;
 mod models;
@@ -118,10 +119,10 @@ fn check_clef<B: Backend>(
     (some, layer_tokens): (usize, usize),
 ) {
     let tiny = arguments.data.join("clef-tiny");
-    if wants("clef-steps") {
-        if let Some(backend) = report.outcome(&format!("{label} backend"), open()) {
-            clef::steps(report, label, &backend, arguments.small);
-        }
+    if wants("clef-steps")
+        && let Some(backend) = report.outcome(&format!("{label} backend"), open())
+    {
+        clef::steps(report, label, &backend, arguments.small);
     }
     if wants("clef-models") {
         let places = clef_models::Places { tiny: &tiny, mini: &arguments.clef_mini };
@@ -246,7 +247,7 @@ fn main() -> ExitCode {
         check_clef(&mut report, "tiny", &|| CudaBackend::open(options.clone()), &arguments, &wants, (6, 0));
     }
     let timed = CudaOptions { poison: false, ..options.clone() };
-    if let Some(only @ ("clef-bench" | "clef-callers")) = arguments.only.as_deref() {
+    if let Some(only @ ("clef-bench" | "clef-callers" | "clef-memory")) = arguments.only.as_deref() {
         let Some(model) = &arguments.model else {
             println!("{only} needs --model");
             return ExitCode::from(2);
@@ -254,7 +255,11 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(timed.clone());
         let loaded = match only {
             "clef-bench" => clef_bench::all(&mut report, "CLEF", &open, model, &clef_bench::Plan::full()),
-            _ => clef_bench::load(&mut report, "CLEF", &open, model),
+            "clef-callers" => clef_bench::load(&mut report, "CLEF", &open, model, true),
+            _ => {
+                clef_bench::text_alone(&mut report, "CLEF text alone", &open, model, 2270);
+                None
+            }
         };
         println!("loaded, and times taken where asked for, after {:.1} s", start.elapsed().as_secs_f64());
         if let Some(loaded) = loaded {
