@@ -1,0 +1,390 @@
+// Threads of a block as fibers. A fiber runs until it must wait: for its warp in a collective operation, or for the block
+// at a barrier. Then the next that is ready runs, of the same warp if there is one.
+#include "block.h"
+#include "settings.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+#if !defined(__x86_64__)
+#error "the emulator switches stacks of x86-64"
+#endif
+
+// Saves what a call must preserve, on the stack; puts the stack's address to *from; continues at `to`.
+extern "C" void emulated_switch(void **from, void *to);
+asm(R"(
+.text
+.globl emulated_switch
+.hidden emulated_switch
+.type emulated_switch, @function
+emulated_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size emulated_switch, .-emulated_switch
+)");
+
+namespace emulated {
+
+thread_local Fiber *current = nullptr;
+thread_local Worker *worker = nullptr;
+
+namespace {
+
+// Stacks of different threads must not fall on the same lines of the cache.
+constexpr size_t STACK = 64 * 1024 + 320;
+constexpr uint64_t CANARY = 0xD15A57E7'C0FFEE00;
+
+void begin() {
+    worker->entry();
+}
+
+} // namespace
+
+Worker::Worker(uint64_t seed) : fibers(MOST_THREADS), warps(MOST_WARPS), state(seed * 2 + 1) {
+    auto map = [](size_t bytes) {
+        void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) abort();
+        return static_cast<unsigned char *>(p);
+    };
+    stacks = map(STACK * MOST_THREADS);
+    shared = map(MOST_SHARED);
+    if (settings().check) checker.reset(new Checker);
+}
+
+Worker::~Worker() {
+    munmap(stacks, STACK * MOST_THREADS);
+    munmap(shared, MOST_SHARED);
+    for (Fiber &f : fibers) free(f.copy);
+}
+
+uint64_t Worker::random() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 16;
+}
+
+void Worker::prepare(const Launch &what, Index index) {
+    launch = &what;
+    threads = alive = what.size.x * what.size.y * what.size.z;
+    warp_count = (threads + 31) / 32;
+    turn = 0;
+    outcome = Outcome::DONE;
+    block.index = index;
+    block.size = what.size;
+    block.grid = what.grid;
+    block.shared = shared;
+    block.dynamic_at = (what.static_shared + 1023) / 1024 * 1024;
+    block.shared_bytes = block.dynamic_at + what.dynamic_shared;
+    if (block.shared_bytes > MOST_SHARED - 4096) abort();
+    // What nobody wrote is NaN; and so are bytes beyond, which are looked at in the end.
+    memset(shared, 0xFF, block.shared_bytes + 1024);
+    memset(barriers, 0, sizeof barriers);
+    for (unsigned w = 0; w < warp_count; ++w) {
+        const unsigned lanes = threads - w * 32 < 32 ? threads - w * 32 : 32;
+        warps[w].alive = warps[w].ready = lanes == 32 ? ~0u : (1u << lanes) - 1;
+        for (unsigned m = 0; m < warps[w].meetings; ++m) warps[w].meeting[m].arrived = 0;
+        warps[w].meetings = 0;
+    }
+    for (unsigned t = 0; t < threads; ++t) {
+        Fiber &f = fibers[t];
+        f.thread = {t % what.size.x, t / what.size.x % what.size.y, t / what.size.x / what.size.y};
+        f.lane = t & 31;
+        f.number = t;
+        f.block = &block;
+        f.warp = &warps[t / 32];
+        f.copies = 0;
+        f.open_group = 0;
+        f.waits_for = "its start";
+        unsigned char *bottom = stacks + t * STACK;
+        if (settings().guard) memcpy(bottom, &CANARY, sizeof CANARY);
+        void **top = reinterpret_cast<void **>(reinterpret_cast<uintptr_t>(bottom + STACK) & ~uintptr_t(15));
+        *--top = nullptr; // so that the stack is aligned as after a call
+        *--top = reinterpret_cast<void *>(&begin);
+        for (int i = 0; i < 6; ++i) *--top = nullptr;
+        f.stack_pointer = top;
+    }
+}
+
+Outcome Worker::run(const Launch &what, Index index) {
+    prepare(what, index);
+    worker = this;
+    current = &fibers[0];
+    if (checker) checker->begin(block, warp_count, what, stacks, STACK * MOST_THREADS);
+    while (alive > 0 && outcome == Outcome::DONE) {
+        Fiber *f = next();
+        if (!f) {
+            deadlock();
+            break;
+        }
+        current = f;
+        emulated_switch(&home, f->stack_pointer);
+    }
+    current = nullptr;
+    worker = nullptr;
+    if (outcome == Outcome::DONE) {
+        for (unsigned i = 0; i < 1024; ++i) {
+            if (shared[block.shared_bytes + i] == 0xFF) continue;
+            message = "shared memory was written " + std::to_string(i) + " bytes beyond its end";
+            outcome = Outcome::FAULT;
+            break;
+        }
+        for (unsigned t = 0; t < threads && settings().guard; ++t) {
+            if (memcmp(stacks + t * STACK, &CANARY, sizeof CANARY) == 0) continue;
+            message = "the emulator's stack of a thread is too small";
+            outcome = Outcome::FAULT;
+            break;
+        }
+        if (outcome != Outcome::DONE) {
+            char place[128];
+            snprintf(place, sizeof place, " (block %u,%u,%u)", index.x, index.y, index.z);
+            message += place;
+        }
+    }
+    return outcome;
+}
+
+// The fiber to run; null when none can.
+Fiber *Worker::next() {
+    if (settings().random) {
+        unsigned first = random() % warp_count;
+        for (unsigned i = 0; i < warp_count; ++i) {
+            const unsigned w = (first + i) % warp_count, ready = warps[w].ready;
+            if (!ready) continue;
+            unsigned lane = random() & 31;
+            while (!(ready >> lane & 1)) lane = (lane + 1) & 31;
+            warps[w].ready &= ~(1u << lane);
+            return &fibers[w * 32 + lane];
+        }
+        return nullptr;
+    }
+    for (unsigned i = 0; i < warp_count; ++i) {
+        Warp &w = warps[turn];
+        if (w.ready) {
+            const unsigned lane = __builtin_ctz(w.ready);
+            w.ready &= w.ready - 1;
+            return &fibers[turn * 32 + lane];
+        }
+        turn = turn + 1 == warp_count ? 0 : turn + 1;
+    }
+    return nullptr;
+}
+
+void Worker::suspend() {
+    Fiber *from = current, *to = next();
+    if (to == from) return;
+    current = to;
+    emulated_switch(&from->stack_pointer, to ? to->stack_pointer : home);
+}
+
+void Worker::entry() {
+    launch->kernel->call(launch->parameters);
+    leave();
+}
+
+void Worker::leave() {
+    Fiber *own = current;
+    ++own->open_group;
+    emulated_finish_copies(0);
+    Warp &warp = *own->warp;
+    warp.alive &= ~(1u << own->lane);
+    --alive;
+    // It may have been the last that others waited for.
+    for (unsigned m = 0; m < warp.meetings;) {
+        const unsigned before = warp.meetings;
+        const Meeting &meeting = warp.meeting[m];
+        if (meeting.arrived != 0 && meeting.arrived == (meeting.mask & warp.alive)) work(warp, m);
+        if (warp.meetings == before) ++m;
+    }
+    for (Barrier &b : barriers) {
+        if (b.arrived != 0 && b.count == 0 && b.arrived == alive) release(b);
+    }
+    Fiber *to = next();
+    current = to;
+    void *gone;
+    emulated_switch(&gone, to ? to->stack_pointer : home);
+    abort();
+}
+
+// Does a collective operation that all have come to and lets the others go on. The meeting's place is free then.
+void Worker::work(Warp &warp, unsigned at) {
+    const Meeting &meeting = warp.meeting[at];
+    const unsigned lanes = meeting.arrived;
+    meeting.operation->work(meeting.operands, lanes);
+    if (checker && strcmp(meeting.operation->name, "__syncwarp") == 0) checker->meet_warp((unsigned)(&warp - warps.data()));
+    warp.ready |= lanes;
+    if (at != warp.meetings - 1) warp.meeting[at] = warp.meeting[warp.meetings - 1];
+    --warp.meetings;
+}
+
+void Worker::collective(unsigned mask, const Collective *operation, void *operands) {
+    Fiber *own = current;
+    Warp &warp = *own->warp;
+    const unsigned bit = 1u << own->lane;
+    if (!(mask & bit)) emulated_fault("%s: the mask %08x is without the thread itself", operation->name, mask);
+    unsigned at = 0;
+    while (at < warp.meetings && warp.meeting[at].mask != mask) {
+        if (warp.meeting[at].mask & bit & warp.meeting[at].arrived) emulated_fault("%s: already waits", operation->name);
+        ++at;
+    }
+    Meeting &meeting = warp.meeting[at];
+    if (at == warp.meetings) {
+        if (warp.meetings == 32) emulated_fault("%s: too many masks at once", operation->name);
+        ++warp.meetings;
+        meeting.mask = mask;
+        meeting.arrived = 0;
+        meeting.operation = operation;
+    } else if (meeting.operation != operation) {
+        emulated_fault("%s: other lanes of the warp are at %s", operation->name, meeting.operation->name);
+    }
+    meeting.operands[own->lane] = operands;
+    meeting.arrived |= bit;
+    own->waits_for = operation->name;
+    if (meeting.arrived == (mask & warp.alive)) {
+        work(warp, at);
+        if (settings().random) {
+            suspend();
+        } else {
+            warp.ready &= ~bit; // goes on itself
+        }
+        return;
+    }
+    suspend();
+}
+
+void Worker::release(Barrier &barrier) {
+    barrier.result = barrier.votes;
+    if (checker) checker->meet(barrier.warps, barrier.waiting, warp_count);
+    barrier.arrived = barrier.votes = barrier.warps = 0;
+    for (unsigned w = 0; w < warp_count; ++w) {
+        warps[w].ready |= barrier.waiting[w];
+        barrier.waiting[w] = 0;
+    }
+}
+
+unsigned Worker::barrier(unsigned id, unsigned count, bool value, bool wait, const char *name) {
+    if (id >= BARRIERS) emulated_fault("%s: there is no barrier %u", name, id);
+    if (count % 32 != 0 || count > (threads + 31) / 32 * 32) emulated_fault("%s: barrier %u for %u threads", name, id, count);
+    Barrier &b = barriers[id];
+    Fiber *own = current;
+    if (b.arrived == 0) b.count = count;
+    if (b.count != count) emulated_fault("%s: barrier %u for %u threads, others want %u", name, id, count, b.count);
+    ++b.arrived;
+    b.votes += value;
+    b.warps |= 1u << (own->number / 32);
+    own->waits_for = name;
+    if (wait) b.waiting[own->number / 32] |= 1u << own->lane;
+    if (b.arrived == (count ? count : alive)) release(b);
+    if (wait) suspend();
+    return b.result;
+}
+
+void Worker::pause() {
+    current->warp->ready |= 1u << current->lane;
+    turn = turn + 1 == warp_count ? 0 : turn + 1;
+    suspend();
+}
+
+void Worker::fail(Outcome how, const std::string &what) {
+    char place[200];
+    const Fiber *f = current;
+    snprintf(place, sizeof place, " (block %u,%u,%u thread %u,%u,%u)", block.index.x, block.index.y, block.index.z, f->thread.x,
+             f->thread.y, f->thread.z);
+    message = what + place;
+    outcome = how;
+    current = nullptr;
+    void *gone;
+    emulated_switch(&gone, home);
+    abort();
+}
+
+void Worker::deadlock() {
+    char text[200];
+    snprintf(text, sizeof text, "no thread can go on (block %u,%u,%u):", block.index.x, block.index.y, block.index.z);
+    message = text;
+    for (unsigned w = 0; w < warp_count; ++w) {
+        unsigned left = warps[w].alive;
+        while (left) {
+            const char *what = fibers[w * 32 + __builtin_ctz(left)].waits_for;
+            unsigned same = 0;
+            for (unsigned l = 0; l < 32; ++l) {
+                if ((left >> l & 1) && fibers[w * 32 + l].waits_for == what) same |= 1u << l;
+            }
+            left &= ~same;
+            snprintf(text, sizeof text, " warp %u lanes %08x at %s;", w, same, what);
+            message += text;
+        }
+    }
+    outcome = Outcome::FAULT;
+}
+
+} // namespace emulated
+
+using namespace emulated;
+
+extern "C" {
+
+void emulated_collective(unsigned mask, const Collective *operation, void *operands) {
+    worker->collective(mask, operation, operands);
+}
+unsigned emulated_barrier(unsigned id, unsigned count, bool value, const char *name) {
+    return worker->barrier(id, count, value, true, name);
+}
+void emulated_arrive(unsigned id, unsigned count) { worker->barrier(id, count, false, false, "bar.arrive"); }
+void emulated_pause() { worker->pause(); }
+
+void emulated_fault(const char *format, ...) {
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    worker->fail(Outcome::FAULT, text);
+}
+
+// A copy arrives when its thread waits for it; until then its place holds NaN.
+void emulated_copy(unsigned to, const void *from, unsigned bytes, unsigned read) {
+    Fiber *f = current;
+    if (f->copies == f->copy_room) {
+        f->copy_room = f->copy_room ? f->copy_room * 2 : 16;
+        f->copy = static_cast<Copy *>(realloc(f->copy, f->copy_room * sizeof(Copy)));
+    }
+    f->copy[f->copies++] = {to, bytes, f->open_group, from, read};
+    worker->check_shared(to, bytes, true, f->lane);
+    if (read) worker->check(from, read, false);
+    memset(f->block->shared + to, 0xFF, bytes);
+}
+
+void emulated_finish_copies(unsigned groups_left) {
+    Fiber *f = current;
+    // Groups are numbered from 0; those below `open_group` are closed. At a thread's end all arrive.
+    unsigned done = 0;
+    for (; done < f->copies; ++done) {
+        const Copy &c = f->copy[done];
+        if (c.group + groups_left >= f->open_group) break;
+        unsigned char *to = f->block->shared + c.to;
+        worker->check_shared(c.to, c.bytes, true, f->lane);
+        memcpy(to, c.from, c.read);
+        memset(to + c.read, 0, c.bytes - c.read);
+    }
+    f->copies -= done;
+    memmove(f->copy, f->copy + done, f->copies * sizeof(Copy));
+}
+
+} // extern "C"
