@@ -289,17 +289,15 @@ impl Round {
         let size = choice.grid.cluster;
         let clusters = choice.grid.blocks[0] / size;
         let stream = choice.partials > 0;
-        let rounds = if stream {
-            self.items as f64 / clusters as f64
-        } else {
-            self.items.div_ceil(clusters) as f64
-        };
+        let rounds =
+            if stream { self.items as f64 / clusters as f64 } else { self.items.div_ceil(clusters) as f64 };
         let k_block = if rounds > 2.0 { self.k_block.max(self.crossing) } else { self.k_block };
         // Few stages leave waits open.
         let k_block = k_block * if choice.stages < 4.min(shape.k_blocks) { 1.04 } else { 1.0 };
         // A block takes at most so much from memory in a cycle.
         let blocks = if stream { choice.grid.blocks[0] as f64 } else { self.busy };
-        let weights = self.weights.max((shape.weight_rows * shape.k_blocks * K_BLOCK) as f64 / (30.0 * blocks));
+        let weights =
+            self.weights.max((shape.weight_rows * shape.k_blocks * K_BLOCK) as f64 / (30.0 * blocks));
         let tokens = tile.tokens as f64;
         let slices = tile.tokens / SLICE;
         let (between, end) = match exit {
@@ -403,7 +401,10 @@ mod tests {
     fn every_tile_is_compiled() {
         let source = include_str!("../../kernels/sm90_int8_gemm.cu");
         for tile in &TILES {
-            let direct = format!("INSTANCE({}_{}, {}, {}, DIRECT)", tile.groups, tile.tokens, tile.groups, tile.tokens);
+            let direct = format!(
+                "INSTANCE({}_{}, {}, {}, DIRECT)",
+                tile.groups, tile.tokens, tile.groups, tile.tokens
+            );
             let staged = format!("STAGED({})", tile.tokens);
             assert_eq!(tile.entries[0].is_empty(), !source.contains(&direct) || !tile.entries[1].is_empty());
             assert!(tile.entries[1].is_empty() || (tile.groups == 2 && source.contains(&staged)), "{tile:?}");

@@ -50,8 +50,7 @@ impl Builder<'_> {
             processors: self.device.processors,
             shared: self.device.shared,
         };
-        let choice =
-            if self.portable { int8_gemm::portable(shape) } else { int8_gemm::choose(chip, shape) };
+        let choice = if self.portable { int8_gemm::portable(shape) } else { int8_gemm::choose(chip, shape) };
         let rows_form = Form::RowScales { half };
         let arguments = Int8Gemm {
             codes: self.tensor(codes)?,

@@ -632,7 +632,8 @@ impl Builder<'_> {
 
 /// Bytes of activations and of what the steps need while they run, one at a time.
 pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes, keep_all: bool) -> usize {
-    let scratch = |step| delta::scratch_bytes(graph, step, bucket).max(int8::scratch_bytes(graph, step, bucket));
+    let scratch =
+        |step| delta::scratch_bytes(graph, step, bucket).max(int8::scratch_bytes(graph, step, bucket));
     let scratch = graph.steps().iter().map(scratch).max();
     activation_bytes(&layout::arena(graph, bucket, keep_all)) as usize + scratch.unwrap_or(0)
 }
