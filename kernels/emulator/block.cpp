@@ -49,7 +49,6 @@ namespace {
 // Stacks of different threads must not fall on the same lines of the cache.
 constexpr size_t STACK = 64 * 1024 + 320;
 constexpr uint64_t CANARY = 0xD15A57E7'C0FFEE00;
-constexpr unsigned MOST_SHARED = 1 << 20;
 
 void begin() {
     worker->entry();
@@ -65,6 +64,7 @@ Worker::Worker(uint64_t seed) : fibers(MOST_THREADS), warps(MOST_WARPS), state(s
     };
     stacks = map(STACK * MOST_THREADS);
     shared = map(MOST_SHARED);
+    if (settings().check) checker.reset(new Checker);
 }
 
 Worker::~Worker() {
@@ -125,6 +125,8 @@ void Worker::prepare(const Launch &what, Index index) {
 Outcome Worker::run(const Launch &what, Index index) {
     prepare(what, index);
     worker = this;
+    current = &fibers[0];
+    if (checker) checker->begin(block, warp_count, what, stacks, STACK * MOST_THREADS);
     while (alive > 0 && outcome == Outcome::DONE) {
         Fiber *f = next();
         if (!f) {
@@ -225,6 +227,7 @@ void Worker::work(Warp &warp, unsigned at) {
     const Meeting &meeting = warp.meeting[at];
     const unsigned lanes = meeting.arrived;
     meeting.operation->work(meeting.operands, lanes);
+    if (checker && strcmp(meeting.operation->name, "__syncwarp") == 0) checker->meet_warp((unsigned)(&warp - warps.data()));
     warp.ready |= lanes;
     if (at != warp.meetings - 1) warp.meeting[at] = warp.meeting[warp.meetings - 1];
     --warp.meetings;
@@ -267,7 +270,8 @@ void Worker::collective(unsigned mask, const Collective *operation, void *operan
 
 void Worker::release(Barrier &barrier) {
     barrier.result = barrier.votes;
-    barrier.arrived = barrier.votes = 0;
+    if (checker) checker->meet(barrier.warps, barrier.waiting, warp_count);
+    barrier.arrived = barrier.votes = barrier.warps = 0;
     for (unsigned w = 0; w < warp_count; ++w) {
         warps[w].ready |= barrier.waiting[w];
         barrier.waiting[w] = 0;
@@ -283,6 +287,7 @@ unsigned Worker::barrier(unsigned id, unsigned count, bool value, bool wait, con
     if (b.count != count) emulated_fault("%s: barrier %u for %u threads, others want %u", name, id, count, b.count);
     ++b.arrived;
     b.votes += value;
+    b.warps |= 1u << (own->number / 32);
     own->waits_for = name;
     if (wait) b.waiting[own->number / 32] |= 1u << own->lane;
     if (b.arrived == (count ? count : alive)) release(b);
@@ -361,6 +366,8 @@ void emulated_copy(unsigned to, const void *from, unsigned bytes, unsigned read)
         f->copy = static_cast<Copy *>(realloc(f->copy, f->copy_room * sizeof(Copy)));
     }
     f->copy[f->copies++] = {to, bytes, f->open_group, from, read};
+    worker->check_shared(to, bytes, true, f->lane);
+    if (read) worker->check(from, read, false);
     memset(f->block->shared + to, 0xFF, bytes);
 }
 
@@ -372,6 +379,7 @@ void emulated_finish_copies(unsigned groups_left) {
         const Copy &c = f->copy[done];
         if (c.group + groups_left >= f->open_group) break;
         unsigned char *to = f->block->shared + c.to;
+        worker->check_shared(c.to, c.bytes, true, f->lane);
         memcpy(to, c.from, c.read);
         memset(to + c.read, 0, c.bytes - c.read);
     }

@@ -1,15 +1,17 @@
 // One host thread's blocks: their fibers, barriers and collective operations.
 #pragma once
+#include "check.h"
 #include "launch.h"
 
 #include <csetjmp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace emulated {
 
-constexpr unsigned MOST_THREADS = 1024, MOST_WARPS = MOST_THREADS / 32, BARRIERS = 16;
+constexpr unsigned MOST_THREADS = 1024, MOST_WARPS = MOST_THREADS / 32, BARRIERS = 16, MOST_SHARED = 1 << 20;
 
 // Lanes that are on their way to one operation.
 struct Meeting {
@@ -26,6 +28,7 @@ struct Warp {
 
 struct Barrier {
     unsigned count, arrived, votes, result; // threads it waits for, 0 for all living; came; came with true; votes of the last
+    unsigned warps; // that came, as a mask
     unsigned waiting[MOST_WARPS];
 };
 
@@ -48,6 +51,13 @@ public:
     [[noreturn]] void leave();
     [[noreturn]] void fail(Outcome outcome, const std::string &what);
     void entry();
+    void check(const void *address, size_t bytes, bool write) {
+        if (checker) checker->access(address, bytes, write);
+    }
+    // Bytes of shared memory, on behalf of a lane of the running warp.
+    void check_shared(unsigned at, unsigned bytes, bool write, unsigned lane) {
+        if (checker) checker->shared(at, bytes, write, (current->number & ~31u) + lane);
+    }
 
 private:
     void prepare(const Launch &launch, Index index);
@@ -68,6 +78,7 @@ private:
     void *home = nullptr; // where run() waits
     Outcome outcome = Outcome::DONE;
     uint64_t state;
+    std::unique_ptr<Checker> checker;
 };
 
 // The worker of this host thread, while it runs a block.

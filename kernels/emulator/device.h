@@ -471,10 +471,13 @@ struct Registration {
         #NAME, emulated::Entry<&NAME, decltype(&NAME)>::call, emulated::Entry<&NAME, decltype(&NAME)>::bytes, \
         emulated::Entry<&NAME, decltype(&NAME)>::COUNT, MOST, nullptr});
 
+extern "C" char __ehdr_start __attribute__((visibility("hidden"))), _end __attribute__((visibility("hidden")));
 #define EMULATED_MODULE                                                                                   \
     extern "C" __attribute__((visibility("default"))) void emulated_module(emulated::Module *module) {    \
         module->kernels = emulated::first_kernel;                                                         \
         module->static_shared = emulated::static_shared_bytes;                                            \
+        module->image_begin = &__ehdr_start;                                                              \
+        module->image_end = &_end;                                                                        \
     }
 
 #include "ptx.h"

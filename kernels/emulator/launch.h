@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime.h"
 
+#include <cstddef>
 #include <string>
 
 namespace emulated {
@@ -11,6 +12,8 @@ struct Launch {
     void *const *parameters;
     Index grid, size;
     unsigned static_shared, dynamic_shared;
+    const void *image; // the module in memory
+    size_t image_bytes;
 };
 
 enum class Outcome { DONE, FAULT, ILLEGAL_ADDRESS };

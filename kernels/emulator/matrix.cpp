@@ -1,4 +1,5 @@
 // Warp matrix operations: products of 16x8 with float32 or int32 sums, and matrices to and from shared memory.
+#include "block.h"
 #include "runtime.h"
 
 #include <cstdint>
@@ -140,8 +141,11 @@ void e5m2_work(void *const *lanes, unsigned participants) {
     product<1>(lanes, participants, "mma.sync e5m2", [](unsigned x) { return tables.e5m2[x]; });
 }
 
-unsigned char *row_of(void *const *lanes, int matrix, int row, const char *name) {
-    return shared_place(static_cast<const Matrices *>(lanes[matrix * 8 + row])->address, 16, name);
+unsigned char *row_of(void *const *lanes, int matrix, int row, const char *name, bool store) {
+    const unsigned lane = (unsigned)(matrix * 8 + row), address = static_cast<const Matrices *>(lanes[lane])->address;
+    unsigned char *place = shared_place(address, 16, name);
+    worker->check_shared(address, 16, store, lane);
+    return place;
 }
 template <int COUNT, bool TRANSPOSED, bool STORE>
 void matrices(void *const *lanes, unsigned participants) {
@@ -150,7 +154,7 @@ void matrices(void *const *lanes, unsigned participants) {
     unsigned got[COUNT][32];
     for (int m = 0; m < COUNT; ++m) {
         unsigned char *rows[8];
-        for (int r = 0; r < 8; ++r) rows[r] = row_of(lanes, m, r, name);
+        for (int r = 0; r < 8; ++r) rows[r] = row_of(lanes, m, r, name, STORE);
         for (int l = 0; l < 32; ++l) {
             unsigned *own = static_cast<const Matrices *>(lanes[l])->r[m];
             unsigned char *low, *high;

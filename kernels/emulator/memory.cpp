@@ -1,4 +1,5 @@
 #include "memory.h"
+#include "check.h"
 #include "settings.h"
 
 #include <cstdio>
@@ -86,6 +87,18 @@ bool allocated(const void *address, size_t bytes) {
     --found;
     const size_t offset = at - found->first;
     return offset <= found->second.bytes && bytes <= found->second.bytes - offset;
+}
+
+bool allocation_of(uintptr_t at, uintptr_t &from, uintptr_t &to) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = all.upper_bound(at);
+    if (found == all.begin()) return false;
+    --found;
+    from = found->first;
+    to = from + found->second.bytes;
+    // Beyond its end and its guards it is none of this allocation's business.
+    if (at - from >= found->second.mapped) return from = to = 0, false;
+    return true;
 }
 
 std::string look_at_guards() {

@@ -79,7 +79,8 @@ Result execute(const Kept &kept) {
     std::vector<void *> parameters;
     for (const auto &v : kept.values) parameters.push_back(const_cast<uint64_t *>(v.data()));
     const Function &f = *kept.function;
-    const Launch launch = {f.kernel, parameters.data(), kept.grid, kept.size, f.module->content.static_shared, kept.shared};
+    const Launch launch = {f.kernel, parameters.data(), kept.grid, kept.size, f.module->content.static_shared, kept.shared,
+                           f.module->content.image_begin, (size_t)(f.module->content.image_end - f.module->content.image_begin)};
     const auto start = std::chrono::steady_clock::now();
     std::string message;
     const Outcome outcome = run(launch, message);

@@ -1,6 +1,7 @@
 // libnvrtc: compiles a kernel with the host's C++ compiler. Its "cubin" is a shared library after a mark of its own.
 #include "image.h"
 #include "rewrite.h"
+#include "settings.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -83,10 +84,12 @@ int compile(Program &p, const std::string &folder, unsigned arch) {
           "#include \"device.h\"\n" + emulated::rewritten(contents(folder + "/plain.cpp"), contents(sources + "/ptx.h")));
     const char *keep = getenv("DIKAST_EMULATOR_KEEP");
     if (keep) write(std::string(keep) + "/" + file + ".cpp", contents(folder + "/kernel.cpp"));
-    if (run(with({"-std=c++17", "-O2", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno", "-fno-exceptions", "-fno-rtti",
-                  "-fno-stack-protector", "-fno-plt", "-fPIC", "-fvisibility=hidden", "-w", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs",
-                  "-I", sources, "-o", folder + "/kernel.so", folder + "/kernel.cpp", "-L", EMULATOR_LIBRARIES, "-l:libcuda.so.1",
-                  "-lm"}),
+    const char *checks = emulated::settings().check ? "-fsanitize=thread" : "-O2";
+    if (run(with({"-std=c++17", "-O2", checks, "-c", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno", "-fno-exceptions", "-fno-rtti",
+                  "-fno-stack-protector", "-fno-plt", "-fPIC", "-fvisibility=hidden", "-w", "-I", sources, "-o", folder + "/kernel.o", folder + "/kernel.cpp"}),
+            log) != 0 ||
+        run(with({"-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", folder + "/kernel.so", folder + "/kernel.o", "-L",
+                  EMULATOR_LIBRARIES, "-l:libcuda.so.1", "-lm"}),
             log) != 0) {
         return fail("the compiler failed\n");
     }
@@ -106,7 +109,7 @@ int compile(Program &p, const std::string &folder, unsigned arch) {
 // The minor number is made of the emulator's own sources, so that whatever keeps compiled kernels by compiler version
 // never takes an old one, nor one for a real device.
 EXPORT int nvrtcVersion(int *major, int *minor) {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = emulated::settings().check ? 2166136261u : 2166136267u;
     for (const char *name : {"runtime.h", "device.h", "ptx.h", "rewrite.cpp", "nvrtc.cpp"}) {
         for (unsigned char c : contents(std::string(EMULATOR_SOURCES) + "/" + name)) hash = (hash ^ c) * 16777619u;
     }

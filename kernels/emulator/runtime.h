@@ -60,6 +60,7 @@ struct Kernel {
 struct Module {
     const Kernel *kernels;
     unsigned static_shared;
+    const char *image_begin, *image_end;
 };
 
 extern "C" {

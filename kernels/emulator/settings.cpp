@@ -21,6 +21,7 @@ Settings parse() {
         if (name == "threads") s.threads = (unsigned)value;
         else if (name == "memory") s.memory = (size_t)value << 20;
         else if (name == "random") s.random = true, s.seed = value;
+        else if (name == "check") s.check = true;
         else if (name == "guard") s.guard = true;
         else if (name == "trace") s.trace = true;
         else if (name == "capability") s.capability = (unsigned)value;

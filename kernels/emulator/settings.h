@@ -11,6 +11,7 @@ struct Settings {
     bool random = false;                  // random=SEED: blocks, warps and lanes in a random order
     uint64_t seed = 0;
     bool guard = false;                   // guard: looks at the bytes around every allocation after every launch
+    bool check = false;                   // check: looks at every access of every kernel, for bounds and races
     bool trace = false;                   // trace: a line for each launch
     unsigned capability = 89;             // capability=NN: 10 * major + minor
     unsigned processors = 4;              // processors=N: multiprocessors
