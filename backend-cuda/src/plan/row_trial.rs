@@ -62,7 +62,7 @@ impl CudaBackend {
         let copies = COLD_BYTES.div_ceil(bytes).clamp(2, 32);
 
         let memory = |bytes| -> Result<DeviceMemory> {
-            let memory = DeviceMemory::new(&self.device, bytes)?;
+            let memory = DeviceMemory::new(&self.device, bytes.max(16))?;
             // Small numbers in every format here.
             memory.fill(0x3C)?;
             Ok(memory)
