@@ -61,7 +61,7 @@ impl CudaBackend {
             + kept_bytes;
         let copies = COLD_BYTES.div_ceil(bytes).clamp(2, 32);
 
-        let memory = |bytes| -> Result<DeviceMemory> {
+        let memory = |bytes: usize| -> Result<DeviceMemory> {
             let memory = DeviceMemory::new(&self.device, bytes.max(16))?;
             // Small numbers in every format here.
             memory.fill(0x3C)?;
