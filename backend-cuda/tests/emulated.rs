@@ -12,7 +12,7 @@ mod steps;
 #[path = "../examples/cuda_check/synth.rs"]
 mod synth;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dikast_core::backend::Backend as _;
@@ -24,24 +24,38 @@ use report::Report;
 /// Set in the process that has the emulator on its library path.
 const INSIDE: &str = "DIKAST_INSIDE_EMULATOR";
 
+/// Whether there is a C++ compiler; where there is none it is said.
+///
+/// # Panics
+/// When [`REQUIRED`] says that there must be one.
+fn can_build() -> bool {
+    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "g++".into());
+    let found = Command::new(&compiler).arg("--version").output().is_ok_and(|o| o.status.success());
+    if !found {
+        let message = format!("no {} to build the emulator with", compiler.display());
+        assert!(std::env::var(REQUIRED).as_deref() != Ok("required"), "{message}");
+        eprintln!("NOT RUN, {message}");
+    }
+    found
+}
+
+fn emulator(script: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/emulator").join(script)
+}
+
 /// Runs `test` of this file again with the emulator in place of the driver, and with its settings; false where that is so
 /// already. The library path of a process cannot change while it runs.
 ///
 /// # Panics
-/// When the test fails there; when there is no C++ compiler and [`REQUIRED`] says that there must be one.
+/// When the test fails there.
 fn elsewhere(test: &str, settings: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return false;
     }
-    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "g++".into());
-    if !Command::new(&compiler).arg("--version").output().is_ok_and(|o| o.status.success()) {
-        let message = format!("no {} to build the emulator with", compiler.display());
-        assert!(std::env::var(REQUIRED).as_deref() != Ok("required"), "{message}");
-        eprintln!("NOT RUN, {message}");
+    if !can_build() {
         return true;
     }
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/emulator/run");
-    let status = Command::new(run)
+    let status = Command::new(emulator("run"))
         .arg(std::env::current_exe().expect("this program's path"))
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
@@ -54,6 +68,16 @@ fn elsewhere(test: &str, settings: &str) -> bool {
 
 fn options() -> CudaOptions {
     CudaOptions { poison: true, ..CudaOptions::default() }
+}
+
+#[test]
+fn the_emulator_computes_right_and_catches_faults() {
+    if !can_build() {
+        return;
+    }
+    let output = Command::new(emulator("self_test")).output().expect("bash runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
