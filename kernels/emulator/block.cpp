@@ -338,6 +338,7 @@ void Worker::deadlock() {
 
 using namespace emulated;
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 void emulated_collective(unsigned mask, const Collective *operation, void *operands) {
@@ -388,3 +389,4 @@ void emulated_finish_copies(unsigned groups_left) {
 }
 
 } // extern "C"
+#pragma GCC visibility pop
