@@ -48,11 +48,13 @@ sources![
     "score.cu",
     "select_rows.cu",
     "sm89_fp8_gemm.cu",
+    "sm90_causal_attention.cu",
     "sm90_fp8_gemm.cu",
     "sm90_linear.cu",
     "tile.cuh",
     "tile_rows.cu",
     "wgmma.cuh",
+    "wgmma_attention.cuh",
 ];
 
 fn file(name: &str) -> Result<&'static str> {

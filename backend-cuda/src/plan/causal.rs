@@ -6,11 +6,12 @@ use dikast_core::{Error, Result};
 
 use super::Builder;
 use crate::args::{self, Address};
+use crate::device::Target;
 use crate::launch::{Grid, Launch};
 use crate::layout::Stored;
 
 args::arguments! {
-    /// `causal_attention.cu`, `causal_attention_f32.cu`
+    /// `causal_attention.cu`, `causal_attention_f32.cu`, `sm90_causal_attention.cu`
     CausalAttention {
         q: Address, k: Address, v: Address, out: Address, tiles: Address, tile_count: Address,
         q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, group: i32, scale: f32, pad: i32,
