@@ -1,6 +1,5 @@
 //! Causal attention.
 
-use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{Columns, Step};
 use dikast_core::{Error, Result};
 
@@ -128,9 +127,17 @@ impl Builder<'_> {
         let instance =
             Instance::of(head_dim, heads / kv_heads, blocks, self.device.processors, self.device.shared)
                 .ok_or_else(too_wide)?;
-        let grid =
-            Grid::new(heads / instance.pack, list.capacity, 128 * instance.pack).shared(instance.shared());
-        self.launch("causal_attention", instance.entry, grid, &arguments)
+        let grid = Grid::new(heads / instance.pack, list.capacity, 128 * instance.pack);
+        if self.device.target == Target::Hopper && !self.portable && instance.width == 256 {
+            let entry = match instance.pack {
+                1 => "sm90_causal_attention_256",
+                _ => "sm90_causal_attention_256_pair",
+            };
+            // Queries, two steps of keys and values, and 1024 bytes to align.
+            let shared = (instance.pack + 4) * TILE * instance.width * 2 + 1024;
+            return self.launch("sm90_causal_attention", entry, grid.shared(shared), &arguments);
+        }
+        self.launch("causal_attention", instance.entry, grid.shared(instance.shared()), &arguments)
     }
 }
 
