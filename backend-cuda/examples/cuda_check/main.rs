@@ -217,6 +217,12 @@ fn main() -> ExitCode {
             clef::times(&mut report, &timed);
         }
     }
+    if arguments.only.as_deref() == Some("clef-attention") {
+        clef_attention::attention(&mut report, "best", &cuda, arguments.small);
+        if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_attention::attention(&mut report, "sm89", &cuda, arguments.small);
+        }
+    }
     if arguments.only.as_deref() == Some("tiny") {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
