@@ -31,8 +31,8 @@ struct GatedDelta {
     void *out;                                    // [rows, value_heads * D]
     const float *const *from;                     // null, or of each sequence null (zero) or the state it begins with
     float *const *to;                             // null, or of each sequence null or where its last state goes
-    int pitch, key_heads, value_heads, out_stored; // elements of a row of x; the result in F32 or BF16
-    int stages, pad;                              // buffers of a chunk in gated_delta_state, 1 or 2
+    int pitch, key_heads, value_heads; // elements of a row of x
+    int stages;                        // buffers of a chunk in gated_delta_state, 1 to 3
 };
 
 template <int D, int PLANES>
