@@ -16,7 +16,8 @@
 template <int D, int STORED, int WARPS>
 struct Stage {
     static constexpr int PLANES = STORED == F32 ? 2 : 1, ELEMENT = STORED == F32 ? 4 : 2;
-    static constexpr int KEY_PITCH = Pitch<D>::BYTES, PAIR_PITCH = Pitch<CHUNK>::BYTES, VALUE_PITCH = WARPS * 16 * ELEMENT + 16;
+    static constexpr int KEY_PITCH = Pitch<D>::BYTES, PAIR_PITCH = Pitch<CHUNK>::BYTES;
+    static constexpr int VALUE_PITCH = WARPS * 16 * ELEMENT + 16;
     static constexpr int QUERIES = PLANES * CHUNK * KEY_PITCH, T = 2 * QUERIES, P = T + PLANES * CHUNK * PAIR_PITCH;
     static constexpr int VALUES = P + PLANES * CHUNK * PAIR_PITCH, FACTOR = VALUES + CHUNK * VALUE_PITCH;
     static constexpr int BYTES = FACTOR + FACTORS * 4;
@@ -73,7 +74,8 @@ DEVICE void fetch(u32 to, const Feed &f, const GatedDelta &p, int part) {
 #pragma unroll
         for (int i = COUNT * part / SHARES; i < COUNT * (part + 1) / SHARES; ++i) {
             // Blocks of 16 x 16 above the diagonal are nowhere.
-            if (c / 2 <= (i * STEP + r) % CHUNK / 16) copy16(at + i * STEP * S::PAIR_PITCH, f.pairs + i * STEP * CHUNK);
+            if (c / 2 > (i * STEP + r) % CHUNK / 16) continue;
+            copy16(at + i * STEP * S::PAIR_PITCH, f.pairs + i * STEP * CHUNK);
         }
     }
     {
@@ -259,7 +261,9 @@ DEVICE void walk(const GatedDelta &p) {
         for (int i = 0; i < 4; ++i) {
             const float above = factors[16 * i + (lane >> 2)], below = factors[16 * i + 8 + (lane >> 2)];
 #pragma unroll
-            for (int n = 0; n < 2; ++n) o[i][n][0] *= above, o[i][n][1] *= above, o[i][n][2] *= below, o[i][n][3] *= below;
+            for (int n = 0; n < 2; ++n) {
+                o[i][n][0] *= above, o[i][n][1] *= above, o[i][n][2] *= below, o[i][n][3] *= below;
+            }
         }
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -292,8 +296,9 @@ DEVICE void walk(const GatedDelta &p) {
             for (int n = 0; n < 2; ++n) {
                 const float x = o[i / 2][n][i % 2 * 2] * back, y = o[i / 2][n][i % 2 * 2 + 1] * back;
                 if (row + 8 * i >= end) continue;
-                if constexpr (STORED == F32) *reinterpret_cast<float2 *>(static_cast<float *>(p.out) + at + 8 * n) = make_float2(x, y);
-                else *reinterpret_cast<u32 *>(static_cast<u16 *>(p.out) + at + 8 * n) = bf16_pair(x, y);
+                u8 *to = static_cast<u8 *>(p.out) + (at + 8 * n) * S::ELEMENT;
+                if constexpr (STORED == F32) *reinterpret_cast<float2 *>(to) = make_float2(x, y);
+                else *reinterpret_cast<u32 *>(to) = bf16_pair(x, y);
             }
         };
         constexpr int WIDE = D / 16 < 4 ? D / 16 : 4; // sums in turn, so that none waits for its last term
