@@ -18,7 +18,7 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     // All that was before is known to all.
     ++time;
     for (unsigned w = 0; w < warps; ++w) {
-        for (unsigned o = 0; o < warps; ++o) known[w][o] = time - 1;
+        for (unsigned o = 0; o < 32; ++o) known[w][o] = time - 1; // blocks before may have had more warps
         known[w][w] = time;
     }
     own_count = 0;
@@ -29,6 +29,7 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     };
     add(&emulated::current, sizeof emulated::current);
     add(emulated::current - emulated::current->number, MOST_THREADS * sizeof(Fiber));
+    add(emulated::current->warp - emulated::current->number / 32, MOST_WARPS * sizeof(Warp));
     add(&block, sizeof block);
     add(launch.image, launch.image_bytes);
     for (unsigned i = 0; i < launch.kernel->parameters; ++i) add(launch.parameters[i], launch.kernel->parameter_bytes[i]);
@@ -41,6 +42,10 @@ void Checker::meet(unsigned came, const unsigned *waiting, unsigned warps) {
     for (unsigned w = 0; w < warps; ++w) {
         if (!(came >> w & 1)) continue;
         for (unsigned o = 0; o < warps; ++o) all[o] = known[w][o] > all[o] ? known[w][o] : all[o];
+    }
+    // All that those who came have done is known: clocks are of one time for all.
+    for (unsigned w = 0; w < warps; ++w) {
+        if (came >> w & 1) all[w] = time;
     }
     ++time;
     for (unsigned w = 0; w < warps; ++w) {
