@@ -19,10 +19,10 @@
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
 #include "mma.cuh"
+#include "pipeline.cuh"
 #include "tile.cuh"
 #include "wgmma.cuh"
 
-#define MOST_STAGES 16
 #define RUN 8 // k-blocks between which nothing is under way: the compiler keeps track within one body only
 
 struct Fp8Gemm {
@@ -37,100 +37,6 @@ struct Fp8Gemm {
 
 // How results leave: from the registers, or (the largest tile) as rows of shared memory that other warps store.
 enum { DIRECT, ROWS_F32, ROWS_F16, GATED_BF16 };
-
-// A place in the ring and the parity of its round.
-struct Ring {
-    u32 stage, parity;
-    __device__ __forceinline__ void advance(int stages) {
-        if (++stage == (u32)stages) stage = 0, parity ^= 1;
-    }
-};
-
-// Which tiles a block takes.
-struct Schedule {
-    int across, down, my_row, my_token; // token tiles and row tiles of a cluster; this block's place
-    int token_groups, total, first, step;
-    __device__ __forceinline__ Schedule(const Fp8Gemm &p, int rows, int tokens) {
-        const int size = cluster_size(), rank = cluster_rank();
-        across = p.cluster_tokens;
-        down = size / across;
-        my_row = rank / across;
-        my_token = rank % across;
-        token_groups = ((rows + tokens - 1) / tokens + across - 1) / across;
-        total = token_groups * (p.row_tiles / down);
-        first = blockIdx.x / size;
-        step = gridDim.x / size;
-    }
-    __device__ __forceinline__ int row_tile(int item) const { return item / token_groups * down + my_row; }
-    __device__ __forceinline__ int token_tile(int item) const { return item % token_groups * across + my_token; }
-};
-
-// The copies of one block: its own parts of both operands, sent to every block that needs them. ACROSS token tiles and
-// DOWN row tiles in a cluster. One thread does all of it, and a k-block must cost it less than the product: addresses only
-// ever advance.
-template <int GROUPS, int TOKENS, int ACROSS, int DOWN>
-struct Producer {
-    static constexpr u32 WEIGHT_BYTES = GROUPS * WEIGHT_TILE, STAGE_BYTES = WEIGHT_BYTES + TOKENS * KBLOCK;
-    static constexpr u32 WEIGHT_PART = WEIGHT_TILE / ACROSS, CODES_PART = TOKENS * KBLOCK / DOWN;
-    const Fp8Gemm &p;
-    const Schedule &schedule;
-    u32 ring, full;
-
-    __device__ __forceinline__ void weights(const u8 *from, u32 stage) const {
-        const u32 done = full + stage * 8, to = ring + stage * STAGE_BYTES + schedule.my_token * WEIGHT_PART;
-        barrier_expect(done, STAGE_BYTES);
-#pragma unroll
-        for (int g = 0; g < GROUPS; ++g) {
-            const u8 *part = from + (u64)g * p.k_blocks * WEIGHT_TILE;
-            if (ACROSS > 1) bulk_copy_to_all(to + g * WEIGHT_TILE, part, WEIGHT_PART, done, 3);
-            else bulk_copy(to + g * WEIGHT_TILE, part, WEIGHT_PART, done);
-        }
-    }
-    __device__ __forceinline__ void codes(const u8 *from, u32 stage) const {
-        const u32 done = full + stage * 8, to = ring + stage * STAGE_BYTES + WEIGHT_BYTES + schedule.my_row * CODES_PART;
-        if (DOWN > 1) bulk_copy_to_all(to, from, CODES_PART, done, 3);
-        else bulk_copy(to, from, CODES_PART, done);
-    }
-    __device__ __forceinline__ const u8 *first_weights(int item) const {
-        return p.weight + weight_tile(schedule.row_tile(item) * GROUPS, 0, p.k_blocks) + schedule.my_token * WEIGHT_PART;
-    }
-    __device__ __forceinline__ const u8 *first_codes(int item) const {
-        // A cluster's last token tiles may lie beyond the capacity: they read any rows and store nothing.
-        const int start = schedule.token_tile(item) * TOKENS, t = start < p.capacity ? start : 0;
-        return p.codes + activation_tile(t, 0, p.capacity) + schedule.my_row * CODES_PART;
-    }
-    __device__ __forceinline__ void run(u32 empty) const {
-        const u32 codes_step = p.capacity * KBLOCK;
-        Ring at = {0, 0};
-        int begun = 0;
-        if (schedule.first < schedule.total) {
-            begun = min_of(p.stages, p.k_blocks);
-            const u8 *w = first_weights(schedule.first);
-#pragma unroll 1
-            for (int kb = 0; kb < begun; ++kb, w += WEIGHT_TILE) weights(w, kb);
-        }
-        wait_for_predecessor();
-#pragma unroll 1
-        for (int item = schedule.first; item < schedule.total; item += schedule.step) {
-            const u8 *w = first_weights(item) + (u64)begun * WEIGHT_TILE, *c = first_codes(item);
-            int kb = 0;
-#pragma unroll 1
-            for (; kb < begun; ++kb, c += codes_step) {
-                codes(c, at.stage);
-                at.advance(p.stages);
-            }
-            begun = 0;
-#pragma unroll 1
-            for (; kb < p.k_blocks; ++kb, w += WEIGHT_TILE, c += codes_step) {
-                // A fresh barrier counts as having completed the phase before its first.
-                barrier_wait(empty + at.stage * 8, at.parity ^ 1);
-                weights(w, at.stage);
-                codes(c, at.stage);
-                at.advance(p.stages);
-            }
-        }
-    }
-};
 
 // Scales, activation, gate, residual, straight from the accumulators: eight lanes hold eight neighbouring columns.
 template <int TOKENS, int STORED>
@@ -314,8 +220,8 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
     const u32 ring = (shared_address(memory) + 1023) & ~1023u;
     const u32 full = shared_address(full_barriers), empty = shared_address(empty_barriers);
     const int rows = *p.rows;
-    const Schedule schedule(p, rows, TOKENS);
-    const int peers = schedule.across + schedule.down - 1; // blocks that write into this one's ring, itself included
+    const Schedule schedule(p.cluster_tokens, p.row_tiles, rows, TOKENS);
+    const int peers = peers_of(schedule);
 
     release_successor();
     if (threadIdx.x == 0) {
@@ -339,9 +245,7 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
             wait_for_predecessor();
             out.serve(schedule, rows);
         } else if (warp_id() == GROUPS * 4 && elected()) {
-            if (schedule.across == 2) Producer<GROUPS, TOKENS, 2, 1>{p, schedule, ring, full}.run(empty);
-            else if (schedule.down == 2) Producer<GROUPS, TOKENS, 1, 2>{p, schedule, ring, full}.run(empty);
-            else Producer<GROUPS, TOKENS, 1, 1>{p, schedule, ring, full}.run(empty);
+            produce<GROUPS, TOKENS>(p, schedule, Items(schedule, p.k_blocks), ring, full, empty);
         }
         __syncwarp();
         wait_for_predecessor();
@@ -350,9 +254,7 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
         const int group = uniform(warp_id() / 4), lane = lane_id();
         const u32 operand_a = operand_low(ring + group * WEIGHT_TILE), operand_b = operand_low(ring + GROUPS * WEIGHT_TILE);
         // Lane l tells the l-th peer that a stage is free.
-        const int peer = lane < schedule.across ? schedule.my_row * schedule.across + lane
-                                                : (lane - schedule.across + (lane - schedule.across >= schedule.my_row)) *
-                                                          schedule.across + schedule.my_token;
+        const int peer = peer_rank(schedule, lane);
         const u32 empty_there = address_at(empty, lane < peers ? peer : (int)cluster_rank());
         const int row_in_tile = group * WEIGHT_ROWS + (warp_id() & 3) * 16 + (lane >> 2);
         float sum[TOKENS / 2];

@@ -19,6 +19,7 @@ mod fault;
 mod forms;
 mod gemm;
 mod inputs;
+mod int8_gemm;
 mod launch;
 mod layout;
 mod linear;

@@ -10,6 +10,7 @@ use crate::args;
 use crate::compile::Kernels;
 use crate::device::Device;
 use crate::forms::{self, Form, Key, Place, Placement};
+use crate::int8_gemm;
 use crate::launch::{Grid, Launch};
 use crate::layout;
 use crate::memory::{DeviceMemory, PinnedMemory};
@@ -25,6 +26,8 @@ const RELEASE_EVERY: usize = 128 << 20;
 pub struct CudaResident {
     pub(crate) weights: Arc<DeviceMemory>,
     pub(crate) arena: Arc<DeviceMemory>,
+    /// Words by which blocks of an INT8 product tell each other of partial sums: zero between kernels.
+    pub(crate) flags: DeviceMemory,
     placement: Placement,
     /// The checkpoint: tables whose rows stay on the host.
     pub(crate) checkpoint: Weights,
@@ -68,7 +71,15 @@ impl CudaResident {
         device.synchronize("uploading the weights")?;
         weights.release_all();
         let arena = DeviceMemory::new(device, arena)?;
-        Ok(Self { weights: Arc::new(block), arena: Arc::new(arena), placement, checkpoint: weights.clone() })
+        let flags = DeviceMemory::new(device, 4 * int8_gemm::FLAGS)?;
+        flags.fill(0)?;
+        Ok(Self {
+            weights: Arc::new(block),
+            arena: Arc::new(arena),
+            flags,
+            placement,
+            checkpoint: weights.clone(),
+        })
     }
 
     /// Refuses what does not fit the free memory, before anything is uploaded.
