@@ -5,7 +5,7 @@
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model CLEF] [--work FOLDER]
 //! ```
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
-//! `clef` (its steps and models), `clef-steps`, `clef-rows` (some of these), `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
+//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
 //! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
@@ -24,6 +24,7 @@ mod clef_bench;
 mod clef_callers;
 mod clef_delta;
 mod clef_head;
+mod clef_int8;
 mod clef_layers;
 mod clef_models;
 mod clef_rows;
@@ -227,6 +228,12 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
+    }
+    if wants("int8") {
+        clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
+        if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_int8::kernels(&mut report, "sm89", &cuda, true);
+        }
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());

@@ -1,5 +1,6 @@
 //! INT8 products.
 
+use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{DType, Graph, Sizes, Step};
 use dikast_core::{Error, Result};
 
@@ -84,6 +85,6 @@ impl Builder<'_> {
 pub(super) fn scratch_bytes(graph: &Graph, step: &Step, bucket: &Sizes) -> usize {
     let (Step::Int8Linear { codes, .. } | Step::Int8LinearGated { codes, .. }) = *step else { return 0 };
     debug_assert_eq!(graph.tensor(codes).dtype, DType::I8);
-    let width = graph.tensor(codes).shape.iter().skip(1).map(|d| d.bind(bucket)).product();
+    let width: usize = graph.tensor(codes).shape.iter().skip(1).map(|d| d.bind(bucket)).product();
     int8_gemm::scratch_bytes(layout::k_blocks(width, 1))
 }
