@@ -196,7 +196,7 @@ impl Tile {
         let slices = if exit.pitch() == 0 { 0 } else { self.tokens / SLICE };
         let slot = SLICE * exit.pitch();
         let stages = |left: usize| (left / stage).min(k_blocks).min(MOST_STAGES);
-        let mut divisions = Vec::new();
+        let mut divisions: Vec<(usize, usize)> = Vec::new();
         for slots in [slices, slices / 2, 3.min(slices), 2.min(slices)] {
             let Some(left) = room.checked_sub(slots * slot) else { continue };
             let stages = stages(left);

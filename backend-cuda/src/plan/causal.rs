@@ -1,6 +1,5 @@
 //! Causal attention.
 
-use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{Columns, Step};
 use dikast_core::{Error, Result};
 

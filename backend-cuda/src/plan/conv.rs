@@ -1,6 +1,5 @@
 //! The causal convolution.
 
-use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{Dim, Step};
 use dikast_core::{Error, Result};
 

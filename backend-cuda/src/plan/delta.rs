@@ -1,7 +1,6 @@
 //! The gated delta rule: a kernel over all chunks of 64 rows, then one along the chunks of each sequence
 //! (`kernels/gated_delta.cuh`).
 
-use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{Dim, Graph, Sizes, Step, Symbol, TensorId};
 use dikast_core::{Error, Result};
 

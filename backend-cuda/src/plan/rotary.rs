@@ -1,6 +1,6 @@
 //! Head norms and rotary positions.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 use dikast_core::graph::Step;
 use dikast_core::{Error, Result};
 

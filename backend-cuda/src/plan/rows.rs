@@ -1,6 +1,5 @@
 //! Row functions, on their own and before the INT8 quantizer.
 
-use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{Columns, Heads, RowOp, Step, TensorId};
 use dikast_core::numerics::int8::Int8Mode;
 use dikast_core::{Error, Result};
