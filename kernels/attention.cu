@@ -7,8 +7,8 @@
 //   list   the host writes the tiles of the batch; blocks beyond their number do nothing
 //   grid   (heads, tiles of the bucket), 256 threads; head width up to D, zeros beyond; it, columns and pitches are
 //          multiples of 4;
-//          dynamic shared memory: planes of 64 * (D + 8) * 2 bytes, 4 * (2 * reach + 1) bytes; up to D = 64, 6 planes and
-//          2 * 64 * D * 4 bytes, else 4 planes
+//          dynamic shared memory: planes of 64 * (D + 8) * 2 bytes, 4 * (2 * reach + 1) bytes; where keys and values are
+//          kept apart (up to D = 64, and attention_80_apart) 6 planes and 2 * 64 * D * 4 bytes, else 4 planes
 #include "attention.cuh"
 
 // A tile of rows on its way: in registers, or, as they are, at places of shared memory that only this thread uses; then
@@ -83,7 +83,7 @@ DEVICE void scores(float (&s)[4][4], u32 queries, u32 keys) {
 template <int D>
 DEVICE void weigh(float (&out)[D / 8][4], const float (&s)[4][4], u32 values) {
     constexpr int PITCH = Rows<D>::PITCH, PLANE = Rows<D>::PLANE;
-    constexpr int WIDE = D < 32 ? D / 8 : 4; // column tiles at a time
+    constexpr int WIDE = D < 32 || D % 32 ? 2 : 4; // column tiles at a time
     const int lane = lane_id();
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
@@ -114,11 +114,11 @@ DEVICE void weigh(float (&out)[D / 8][4], const float (&s)[4][4], u32 values) {
     }
 }
 
-template <int D>
+// `APART`: room for keys and values at once.
+template <int D, bool APART>
 DEVICE void attention(const Attention &p) {
     constexpr int PITCH = Rows<D>::PITCH, PLANE = Rows<D>::PLANE;
     extern __shared__ __align__(128) u8 memory[];
-    constexpr bool APART = D <= 64; // room for keys and values at once
     u8 *keys = memory, *values = memory + (APART ? 2 * PLANE : 0), *queries = values + 2 * PLANE;
     u8 *raw_keys = queries + 2 * PLANE, *raw_values = raw_keys + TILE * D * 4;
     float *bias = reinterpret_cast<float *>(APART ? raw_values + TILE * D * 4 : raw_keys);
@@ -206,12 +206,14 @@ DEVICE void attention(const Attention &p) {
     }
 }
 
-#define INSTANCE(D)                                                                                \
-    extern "C" __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_##D(const Attention p) {       \
-        release_successor();                                                                       \
-        attention<D>(p);                                                                           \
+#define INSTANCE(NAME, D, APART)                                                                               \
+    extern "C" __global__ void __launch_bounds__(THREADS, D <= 80 ? 2 : 1) attention_##NAME(const Attention p) { \
+        release_successor();                                                                                   \
+        attention<D, APART>(p);                                                                                \
     }
-INSTANCE(16)
-INSTANCE(32)
-INSTANCE(64)
-INSTANCE(128)
+INSTANCE(16, 16, true)
+INSTANCE(32, 32, true)
+INSTANCE(64, 64, true)
+INSTANCE(80, 80, false)
+INSTANCE(80_apart, 80, true)
+INSTANCE(128, 128, false)

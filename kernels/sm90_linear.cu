@@ -336,7 +336,8 @@ DEVICE void linear(const Linear &p) {
                 case NONE: finish<ROWS, NONE>(p, total, row_tile, row, rows); break;
                 case GELU_ERF: finish<ROWS, GELU_ERF>(p, total, row_tile, row, rows); break;
                 case GELU_TANH: finish<ROWS, GELU_TANH>(p, total, row_tile, row, rows); break;
-                default: finish<ROWS, RELU>(p, total, row_tile, row, rows);
+                case RELU: finish<ROWS, RELU>(p, total, row_tile, row, rows); break;
+                default: finish<ROWS, SILU>(p, total, row_tile, row, rows);
             }
         }
     }

@@ -3,8 +3,6 @@
 //! Addresses are 64-bit integers; 0 stands for "none". Every struct is a whole number of its alignment, so that there is
 //! no hidden padding.
 
-use bytemuck::{Pod, Zeroable};
-
 /// A device address.
 pub(crate) type Address = u64;
 
@@ -12,7 +10,7 @@ macro_rules! arguments {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
         $($(#[$doc])*
         #[repr(C)]
-        #[derive(Debug, Clone, Copy, Pod, Zeroable)]
+        #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
         pub(crate) struct $name { $(pub(crate) $field: $type),* })*
     };
 }

@@ -183,7 +183,6 @@ impl CudaBackend {
             output: None,
             arena: resident.arena.address(),
             layout: layout::arena(graph, &bucket, keep_all),
-            in_place: if keep_all { Vec::new() } else { layout::in_place(graph) },
             stored: layout::storage(graph),
             portable: self.options.portable,
         }

@@ -106,9 +106,12 @@ pub(crate) fn of(graph: &Graph) -> Vec<Key> {
             Step::JointScore { prior_scale, joint_scale, gate, .. } => {
                 keys.extend([prior_scale, joint_scale, gate].map(|w| (w, Form::Vector)));
             }
-            // The table stays on the host.
-            Step::PoolTableRows { .. }
-            | Step::CausalAttention { .. }
+            Step::PoolTableRows { table, .. } => {
+                if graph.weight(table).residency == Residency::Device {
+                    keys.push((table, Form::Vector));
+                }
+            }
+            Step::CausalAttention { .. }
             | Step::MergeRows { .. }
             | Step::ReplaceRows { .. }
             | Step::SoftmaxPool { .. }

@@ -128,30 +128,18 @@ fn sixteen_bits_of_clef(graph: &Graph, stored: &mut [Stored]) {
     }
 }
 
-/// Tensors that may lie where the result of their only reader lies, with that result: the reader then has nothing to copy.
-///
-/// Only where the reader follows the step that writes the tensor: between the two nobody uses the result's place, and what
-/// the reader reads besides is alive and so lies elsewhere.
-pub(crate) fn in_place(graph: &Graph) -> Vec<(TensorId, TensorId)> {
-    let steps = graph.steps();
-    let pairs = steps.windows(2).filter_map(|pair| {
-        let (Step::ReplaceRows { x, out, .. } | Step::MergeRows { x, out }) = pair[1] else { return None };
-        let alone = steps.iter().filter(|s| s.reads().contains(&x)).count() == 1;
-        (alone && pair[0].outputs() == [x] && x != graph.output() && out != graph.output())
-            .then_some((x, out))
-    });
-    pairs.collect()
-}
-
 /// Where the activations lie for a bucket.
 pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
     let stored = storage(graph);
     let bytes = |id: TensorId| {
         let tensor = graph.tensor(id);
+        if graph.inputs().iter().any(|i| i.tensor == id) {
+            // The uploaded block holds the inputs.
+            return 0;
+        }
         let elements = graph.len(id, bucket);
         match tensor.dtype {
-            // The uploaded block holds the inputs.
-            DType::I32 => 0,
+            DType::I32 => 4 * elements as u64,
             DType::F32 => stored[id.index()].bytes() as u64 * elements as u64,
             DType::I8 | DType::F8E4M3 => {
                 let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
@@ -159,7 +147,45 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
             }
         }
     };
-    graph.arena(bytes, ALIGN, keep_all)
+    let places = places(graph, &stored, keep_all);
+    graph.arena_shared(bytes, ALIGN, keep_all, |id| place_of_tensor(&places, id))
+}
+
+/// By index, the tensor in whose place another lies: merged rows where the rows are; and, unless all tensors are to be
+/// kept, rows some of which are replaced where the old ones are, when nothing reads those later.
+fn places(graph: &Graph, stored: &[Stored], keep_all: bool) -> Vec<Option<TensorId>> {
+    let mut places = vec![None; stored.len()];
+    let alike = |x: TensorId, out: TensorId| {
+        // Inputs lie in the uploaded block.
+        stored[x.index()] == stored[out.index()] && graph.inputs().iter().all(|i| i.tensor != x)
+    };
+    for step in graph.steps() {
+        if let Step::MergeRows { x, out } = *step
+            && alike(place_of_tensor(&places, x), out)
+        {
+            places[out.index()] = Some(place_of_tensor(&places, x));
+        }
+    }
+    if keep_all {
+        return places;
+    }
+    for (now, step) in graph.steps().iter().enumerate() {
+        let Step::ReplaceRows { x, with, out, .. } = *step else { continue };
+        let old = place_of_tensor(&places, x);
+        let is_old = |id: TensorId| place_of_tensor(&places, id) == old;
+        let read_later = graph.steps()[now + 1..].iter().any(|s| s.reads().into_iter().any(is_old));
+        if alike(old, out) && !is_old(with) && !read_later && !is_old(graph.output()) {
+            for place in places.iter_mut().filter(|p| **p == Some(out)) {
+                *place = Some(old);
+            }
+            places[out.index()] = Some(old);
+        }
+    }
+    places
+}
+
+fn place_of_tensor(places: &[Option<TensorId>], id: TensorId) -> TensorId {
+    places[id.index()].unwrap_or(id)
 }
 
 /// k-blocks of rows of `k` elements.
@@ -208,7 +234,7 @@ pub(crate) fn code_offset(row: usize, k: usize, capacity: usize) -> usize {
 mod tests {
     use super::*;
     use dikast_core::graph::{
-        Activation, Columns, GraphBuilder, InputKind, Quantized, Residency, Weight, WeightId,
+        Activation, Columns, GraphBuilder, InputKind, Quantized, Residency, Symbol, Weight, WeightId,
     };
     use std::collections::HashSet;
 
@@ -268,6 +294,40 @@ mod tests {
         assert_eq!(formats(1024, 64, true), [Stored::F32; 3]);
         // Heads of another width.
         assert_eq!(formats(1024, 32, false), [Stored::F32, Stored::F32, Stored::BF16]);
+    }
+
+    #[test]
+    fn merged_and_replaced_rows_lie_where_the_rows_were() {
+        let graph = |again: bool| {
+            let mut b = GraphBuilder::new("media");
+            let pixels = b.patches(16);
+            let w = b.weight("w", &[8, 16]);
+            let x = b.linear("x", pixels, w, None, None, None);
+            let norm = b.weight("norm", &[8]);
+            let n = b.rms_norm("n", x, norm, 1e-6);
+            let merged = b.merge_rows("merged", n, 4, Symbol::MediaTokens.into());
+            let wide = b.weight("wide", &[32, 32]);
+            let media = b.linear("media", merged, wide, None, None, None);
+            let ids = b.input(InputKind::TokenIds);
+            let table = b.weight("table", &[9, 32]);
+            let tokens = b.embed("tokens", ids, table, None);
+            let rows = b.input(InputKind::MediaRows);
+            let replaced = b.replace_rows("replaced", tokens, rows, media);
+            let sum = b.sum("sum", vec![replaced, if again { tokens } else { replaced }]);
+            b.finish(sum).expect("a graph")
+        };
+        let sizes = Sizes { tokens: 300, patches: 260, media_tokens: 65, ..Sizes::default() };
+        for (again, keep_all) in [(false, false), (true, false), (false, true)] {
+            let graph = graph(again);
+            let layout = arena(&graph, &sizes, keep_all);
+            let at = |name: &str| layout.offsets[graph.find(name).expect("there").index()].expect("placed");
+            assert_eq!(at("merged"), at("n"));
+            // The rows that the norm reads are not those that it writes.
+            assert!(at("n") >= at("x") + 260 * 32 || at("x") >= at("n") + 260 * 32);
+            assert_eq!(at("replaced") == at("tokens"), !again && !keep_all);
+            // What replaces rows is alive with them.
+            assert!(at("media") >= at("tokens") + 300 * 128 || at("tokens") >= at("media") + 65 * 128);
+        }
     }
 
     #[test]

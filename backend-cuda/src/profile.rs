@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaGraph};
 use dikast_core::backend::{Batch, Ceilings, StepTime};
+use dikast_core::graph::{DType, Graph};
 use dikast_core::{Error, Result};
 
 use crate::args;
@@ -257,16 +258,40 @@ impl CudaBackend {
         resident: &CudaResident,
         batch: &Batch,
     ) -> Result<Vec<StepTime>> {
+        self.time_some_steps(plan, resident, batch, &|_| true)
+    }
+
+    /// The same for the launches of the steps that `wanted` says yes to.
+    ///
+    /// # Errors
+    /// As for [`dikast_core::backend::Backend::run`].
+    pub fn time_some_steps(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        wanted: &dyn Fn(usize) -> bool,
+    ) -> Result<Vec<StepTime>> {
         const REPEATS: usize = 16;
         self.upload(plan, resident, batch)?;
         self.forward(plan)?;
         let mut times = Vec::new();
-        for (step, launch) in &plan.program.launches {
+        for (step, launch) in plan.program.launches.iter().filter(|(step, _)| wanted(*step)) {
             let graph = self.capture(|| (0..REPEATS).try_for_each(|_| launch.submit(&self.device, false)))?;
             let time = self.median(5, || self.replay(&graph))?;
             times.push(StepTime { step: *step, nanos: (time * 1e3 / REPEATS as f64) as u64 });
         }
         Ok(times)
+    }
+
+    /// Bytes of an element of each tensor of a graph as this backend keeps it.
+    pub fn element_bytes(graph: &Graph) -> Vec<usize> {
+        let stored = layout::storage(graph);
+        let bytes = graph.tensors().iter().zip(stored).map(|(tensor, stored)| match tensor.dtype {
+            DType::F32 => stored.bytes(),
+            other => other.bytes(),
+        });
+        bytes.collect()
     }
 
     /// The kernel entry point of each step that has one, in execution order.

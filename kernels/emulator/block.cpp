@@ -341,6 +341,7 @@ void Worker::deadlock() {
 
 using namespace emulated;
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 void emulated_collective(unsigned mask, const Collective *operation, void *operands) {
@@ -391,3 +392,4 @@ void emulated_finish_copies(unsigned groups_left) {
 }
 
 } // extern "C"
+#pragma GCC visibility pop

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
 use dikast_core::checkpoint::{Digest, FileLayout, FileNotes, Int8Layer, Recipe, StoredTensor, StoredType};
 use dikast_core::numerics::int8::quantize_weight_row;
@@ -17,6 +20,9 @@ use crate::source::{Source, rows_of};
 
 /// Elements of a block of rows: what is in memory of a tensor.
 const BLOCK: usize = 4 << 20;
+/// Most files written at once. Hashing and writing one is the work of one thread, and the rows of one are encoded by all;
+/// several files keep both busy.
+const AT_ONCE: usize = 8;
 const INDEX: &str = "model.safetensors.index.json";
 
 /// One file that was written.
@@ -43,7 +49,8 @@ pub struct Written {
 
 /// Writes the weight files of a plan into `dir`, which is there. `progress` gets bytes of tensors done and in all.
 ///
-/// In memory are a block of rows, the scales of one file, and whatever the source keeps.
+/// Up to eight files are written at once, each with a block of rows and its scales in memory, besides whatever the source
+/// keeps. The bytes are the same on any number of processors.
 ///
 /// # Errors
 /// [`Error::Io`] naming the file; [`Error::Checkpoint`] naming a tensor that has a number that is not finite, or does
@@ -56,21 +63,12 @@ pub fn write_weights(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Written> {
     let all = plan.tensor_bytes();
-    let mut done = 0;
-    let mut files = Vec::new();
+    let mut files = write_files(dir, plan, recipe, source, &mut |done| progress(done, all))?;
     let mut index = BTreeMap::new();
-    for file in &plan.files {
-        let notes = notes(file, recipe, source)?;
-        let path = dir.join(&file.name);
-        let written = write_file(&path, file, &notes, source, &mut |bytes| {
-            done += bytes;
-            progress(done, all);
-        })?;
-        if file.indexed {
-            let stored = file.items.iter().flat_map(Item::stored).map(|t| t.name);
-            index.extend(stored.chain(notes.markers.into_keys()).map(|name| (name, file.name.clone())));
-        }
-        files.push(written);
+    for file in plan.files.iter().filter(|f| f.indexed) {
+        let stored = file.items.iter().flat_map(Item::stored).map(|t| t.name);
+        let markers = file.items.iter().filter_map(Item::module).map(Int8Layer::marker);
+        index.extend(stored.chain(markers).map(|name| (name, file.name.clone())));
     }
     let bytes = files.iter().map(|f| f.bytes).sum();
     if !index.is_empty() {
@@ -80,6 +78,59 @@ pub fn write_weights(
         files.push(write_small(dir, INDEX, format!("{json:#}\n").as_bytes())?);
     }
     Ok(Written { files, bytes, parameters: plan.parameters() })
+}
+
+/// Writes all weight files, in the order of the plan; `progress` gets the bytes of tensors done.
+fn write_files(
+    dir: &Path,
+    plan: &Plan,
+    recipe: &Recipe,
+    source: &dyn Source,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<WrittenFile>> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let write_some = |wrote: &Sender<u64>| {
+        let mut outcomes = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = plan.files.get(place) else { break };
+            let outcome = notes(file, recipe, source).and_then(|notes| {
+                write_file(&dir.join(&file.name), file, &notes, source, &mut |bytes| {
+                    // Nobody listens any more only when this call has ended.
+                    let _ = wrote.send(bytes);
+                })
+            });
+            if outcome.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            outcomes.push((place, outcome));
+        }
+        outcomes
+    };
+    let mut outcomes = thread::scope(|scope| {
+        let (wrote, written) = channel();
+        let count = AT_ONCE.min(plan.files.len());
+        let writers: Vec<_> = (0..count)
+            .map(|_| {
+                let wrote = wrote.clone();
+                scope.spawn(|| {
+                    let wrote = wrote;
+                    write_some(&wrote)
+                })
+            })
+            .collect();
+        drop(wrote);
+        let mut done = 0;
+        for bytes in written {
+            done += bytes;
+            progress(done);
+        }
+        let ended = writers.into_iter().map(|w| w.join());
+        ended.collect::<thread::Result<Vec<_>>>().map(|all| all.into_iter().flatten().collect::<Vec<_>>())
+    })
+    .map_err(|_| Error::Internal("a thread that writes files panicked".to_owned()))?;
+    outcomes.sort_by_key(|(place, _)| *place);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// Writes a file that is in memory.

@@ -94,18 +94,23 @@ pub fn engine<B: Backend>(backend: B, model: &Path, options: ClefOptions) -> Eng
 
 /// All records, as the reference read them: special tokens live, states cut where their limits say so.
 pub fn cases() -> Vec<Case> {
+    cases_in(&folder())
+}
+
+/// The same from another copy of the fixture.
+pub fn cases_in(folder: &Path) -> Vec<Case> {
     let read = |name: &str| {
-        let path = folder().join("golden").join(name);
+        let path = folder.join("golden").join(name);
         std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     };
     let expected: Vec<Expected> = serde_json::from_slice(&read("expected.json")).expect("expected.json");
     let records: Vec<serde_json::Value> =
         serde_json::from_slice(&read("records.json")).expect("records.json");
     assert_eq!(expected.len(), records.len());
-    expected.into_iter().zip(&records).map(|(expected, record)| case(expected, record)).collect()
+    expected.into_iter().zip(&records).map(|(expected, record)| case(folder, expected, record)).collect()
 }
 
-fn case(expected: Expected, record: &serde_json::Value) -> Case {
+fn case(folder: &Path, expected: Expected, record: &serde_json::Value) -> Case {
     assert_eq!(record["id"], expected.id.as_str());
     let body = serde_json::json!({"state": record["state"], "questions": record["questions"]});
     let mut request =
@@ -120,13 +125,13 @@ fn case(expected: Expected, record: &serde_json::Value) -> Case {
     let mut media = Vec::new();
     for file in list("image_files") {
         let bytes =
-            std::fs::read(folder().join("media").join(file.as_str().expect("a name"))).expect("a picture");
+            std::fs::read(folder.join("media").join(file.as_str().expect("a name"))).expect("a picture");
         media
             .push(Media::Image(decode_picture("image", &bytes, &MediaLimits::default()).expect("a picture")));
         request.images.push(bytes);
     }
     for video in list("video_files") {
-        media.push(Media::Video(clip(&video)));
+        media.push(Media::Video(clip(folder, &video)));
         let frames = vec![Vec::new()];
         request.videos.push(dikast_core::request::Video::Frames { frames, fps: 1.0 });
     }
@@ -134,8 +139,8 @@ fn case(expected: Expected, record: &serde_json::Value) -> Case {
 }
 
 /// Raw frames `[T, H, W, 3]`.
-fn clip(video: &serde_json::Value) -> Clip {
-    let path = folder().join("media").join(video["file"].as_str().expect("a name"));
+fn clip(folder: &Path, video: &serde_json::Value) -> Clip {
+    let path = folder.join("media").join(video["file"].as_str().expect("a name"));
     let bytes = std::fs::read(path).expect("frames");
     let all = SafeTensors::deserialize(&bytes).expect("a safetensors file");
     let frames = all.tensor("frames").expect("frames");
@@ -163,6 +168,35 @@ pub fn sequence<B: Backend>(engine: &Engine<B, Clef>, case: &Case) -> ClefSequen
         .prepare(&case.request, &layout, 16_384)
         .unwrap_or_else(|e| panic!("{}: {e}", case.expected.id));
     ClefSequence { record, media }
+}
+
+/// The largest errors of logits and of probabilities over all records; not a number where a logit is none.
+pub fn worst(cases: &[Case], found: &[Vec<f32>]) -> (f32, f64) {
+    let (mut logits, mut probabilities) = (0.0_f32, 0.0_f64);
+    for (case, found) in cases.iter().zip(found) {
+        if found.iter().any(|l| !l.is_finite()) {
+            return (f32::NAN, f64::NAN);
+        }
+        let mut rest = found.as_slice();
+        for question in &case.expected.questions {
+            let (own, tail) = rest.split_at(question.logits.len());
+            rest = tail;
+            logits = logits.max(differences(own, &question.logits).0);
+            for (p, want) in softmax(own).iter().zip(&question.probabilities) {
+                probabilities = probabilities.max((p - f64::from(*want)).abs());
+            }
+        }
+        assert!(rest.is_empty(), "{}: {} logits too many", case.expected.id, rest.len());
+    }
+    (logits, probabilities)
+}
+
+/// Probabilities of one question.
+pub fn softmax(logits: &[f32]) -> Vec<f64> {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let exp: Vec<f64> = logits.iter().map(|l| f64::from(l - max).exp()).collect();
+    let sum: f64 = exp.iter().sum();
+    exp.iter().map(|e| e / sum).collect()
 }
 
 /// The largest difference of two lists, and the Euclidean one relative to the second.

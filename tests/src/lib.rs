@@ -4,3 +4,4 @@ pub mod clef;
 pub mod data;
 pub mod golden;
 pub mod gpu;
+pub mod int8;

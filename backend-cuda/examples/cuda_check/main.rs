@@ -2,17 +2,32 @@
 //!
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
-//!            [--only steps|models|queue|bench|int8|int8-bench|tiny|memory|dry] [--seconds 60] [--early off] [--small on] [--nvrtc on]
+//!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model CLEF] [--work FOLDER]
 //! ```
+//! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
+//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
+//! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
+//! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
+//!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
-//! full-size model and says what it takes; `--nvrtc on` compiles the kernels at run time.
+//! full-size model and says what it takes; `--nvrtc on`
+//! compiles the kernels at run time.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
 #![allow(clippy::print_stdout, unreachable_pub, reason = "a command-line tool in one crate")]
 
 mod bench;
+mod clef;
+mod clef_attention;
+mod clef_bench;
+mod clef_callers;
+mod clef_delta;
+mod clef_head;
 mod clef_int8;
+mod clef_layers;
+mod clef_models;
+mod clef_rows;
 mod models;
 mod queue;
 mod report;
@@ -33,6 +48,9 @@ use report::Report;
 struct Arguments {
     data: PathBuf,
     mini: PathBuf,
+    clef_mini: PathBuf,
+    model: Option<PathBuf>,
+    work: PathBuf,
     out: Option<PathBuf>,
     only: Option<String>,
     early: bool,
@@ -45,6 +63,9 @@ fn arguments() -> Arguments {
     let mut parsed = Arguments {
         data: PathBuf::from("tests/data"),
         mini: PathBuf::from("models/gliclass-mini"),
+        clef_mini: PathBuf::from("models/clef-mini"),
+        model: None,
+        work: std::env::temp_dir(),
         out: None,
         only: None,
         early: true,
@@ -58,6 +79,9 @@ fn arguments() -> Arguments {
         match name.as_str() {
             "--data" => parsed.data = value.into(),
             "--mini" => parsed.mini = value.into(),
+            "--clef-mini" => parsed.clef_mini = value.into(),
+            "--model" => parsed.model = Some(value.into()),
+            "--work" => parsed.work = value.into(),
             "--out" => parsed.out = Some(value.into()),
             "--early" => parsed.early = value != "off",
             "--small" => parsed.small = value == "on",
@@ -83,6 +107,50 @@ fn check_models<B: Backend>(
     models::invariance(report, label, open, 24);
 }
 
+/// Eight layers as the 27B's sixty-four come.
+const EIGHT_LAYERS: [&str; 8] = {
+    const L: &str = "linear_attention";
+    const F: &str = "full_attention";
+    [L, L, L, F, L, L, L, F]
+};
+
+/// CLEF on one backend: steps, small models, full-size layers.
+fn check_clef<B: Backend>(
+    report: &mut Report,
+    label: &str,
+    open: &dyn Fn() -> Result<B>,
+    arguments: &Arguments,
+    wants: &dyn Fn(&str) -> bool,
+    (some, layer_tokens): (usize, usize),
+) {
+    let tiny = arguments.data.join("clef-tiny");
+    if wants("clef-steps")
+        && let Some(backend) = report.outcome(&format!("{label} backend"), open())
+    {
+        clef::steps(report, label, &backend, arguments.small);
+    }
+    if wants("clef-models") {
+        let places = clef_models::Places { tiny: &tiny, mini: &arguments.clef_mini };
+        clef_models::all(report, label, open, &places, some);
+    }
+    if wants("clef-layers") {
+        clef_layers::all(report, label, open, &tiny.join("model"), layer_tokens);
+    }
+}
+
+/// The CPU in the GPU's place, on little work.
+fn dry_clef(report: &mut Report, arguments: &Arguments) {
+    let open = || Ok(CpuBackend::new());
+    check_clef(report, "dry", &open, arguments, &|part| part != "clef-layers", (6, 0));
+    let tiny = arguments.data.join("clef-tiny");
+    if let Some(loaded) =
+        clef_bench::all(report, "dry", &open, &tiny.join("model"), &clef_bench::Plan::small())
+    {
+        let load = clef_callers::Load { callers: 4, seconds: 2, longest: 200, media: &tiny.join("media") };
+        clef_callers::concurrent(report, "dry", &loaded, &load);
+    }
+}
+
 fn main() -> ExitCode {
     let start = Instant::now();
     let arguments = arguments();
@@ -95,6 +163,28 @@ fn main() -> ExitCode {
         models::invariance(&mut report, "dry", &open, 2);
         let load = queue::Load { callers: 8, seconds: 2, shape: (1, 256) };
         queue::concurrent(&mut report, "dry", || Ok(CpuBackend::new()), &load);
+        return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if arguments.only.as_deref() == Some("clef-synth") {
+        return match arguments.model.as_deref().map(clef::whole) {
+            Some(Ok(said)) => {
+                println!("{said}");
+                ExitCode::SUCCESS
+            }
+            Some(Err(error)) => {
+                println!("{error}");
+                ExitCode::FAILURE
+            }
+            None => ExitCode::from(2),
+        };
+    }
+    if arguments.only.as_deref() == Some("clef-dry") {
+        dry_clef(&mut report, &arguments);
+        return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if arguments.only.as_deref() == Some("clef-dry-layers") {
+        let open = || Ok(CpuBackend::new());
+        check_clef(&mut report, "dry", &open, &arguments, &|part| part == "clef-layers", (6, 24));
         return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let wants = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
@@ -122,6 +212,18 @@ fn main() -> ExitCode {
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
+    if arguments.only.as_deref() == Some("clef-kernels") {
+        let timed = CudaBackend::open(CudaOptions { poison: false, ..options.clone() });
+        if let Some(timed) = report.outcome("backend", timed) {
+            clef::times(&mut report, &timed);
+        }
+    }
+    if arguments.only.as_deref() == Some("clef-attention") {
+        clef_attention::attention(&mut report, "best", &cuda, arguments.small);
+        if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_attention::attention(&mut report, "sm89", &cuda, arguments.small);
+        }
+    }
     if arguments.only.as_deref() == Some("tiny") {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
@@ -129,15 +231,9 @@ fn main() -> ExitCode {
     }
     if wants("int8") {
         clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
-        clef_int8::int8(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             clef_int8::kernels(&mut report, "sm89", &cuda, true);
-            clef_int8::int8(&mut report, "sm89", &cuda, arguments.small);
         }
-        println!("INT8 products done after {:.1} s", start.elapsed().as_secs_f64());
-    }
-    if arguments.only.as_deref() == Some("int8-bench") {
-        clef_int8::bench(&mut report, &cuda);
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());
@@ -148,9 +244,69 @@ fn main() -> ExitCode {
         models::long(&mut report, "best", &|| CudaBackend::open(uncaptured.clone()));
         println!("models done after {:.1} s", start.elapsed().as_secs_f64());
     }
+    let only_clef = |part: &str| arguments.only.as_deref().is_some_and(|only| only == "clef" || only == part);
+    if ["clef-steps", "clef-models", "clef-layers"].into_iter().any(only_clef) {
+        check_clef(
+            &mut report,
+            "best",
+            &|| CudaBackend::open(options.clone()),
+            &arguments,
+            &only_clef,
+            (1, 200),
+        );
+        check_clef(
+            &mut report,
+            "sm89",
+            &|| CudaBackend::open(portable.clone()),
+            &arguments,
+            &only_clef,
+            (1, 200),
+        );
+        println!("CLEF done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("clef-tiny") {
+        // For tools that make everything slow.
+        let wants = |part: &str| part != "clef-layers";
+        check_clef(&mut report, "tiny", &|| CudaBackend::open(options.clone()), &arguments, &wants, (6, 0));
+    }
+    let timed = CudaOptions { poison: false, ..options.clone() };
+    if let Some(only @ ("clef-bench" | "clef-callers" | "clef-memory" | "clef-long")) =
+        arguments.only.as_deref()
+    {
+        let Some(model) = &arguments.model else {
+            println!("{only} needs --model");
+            return ExitCode::from(2);
+        };
+        let open = || CudaBackend::open(timed.clone());
+        let loaded = match only {
+            "clef-bench" => clef_bench::all(&mut report, "CLEF", &open, model, &clef_bench::Plan::full()),
+            "clef-callers" => clef_bench::load(&mut report, "CLEF", &open, model, true),
+            _ => {
+                let lengths: &[usize] = if only == "clef-long" { &[16_384, 65_536] } else { &[2270] };
+                clef_bench::text_alone(&mut report, "CLEF text alone", &open, model, lengths);
+                None
+            }
+        };
+        println!("loaded, and times taken where asked for, after {:.1} s", start.elapsed().as_secs_f64());
+        if let Some(loaded) = loaded {
+            let media = arguments.data.join("clef-tiny/media");
+            let load =
+                clef_callers::Load { callers: 32, seconds: arguments.seconds, longest: 1500, media: &media };
+            clef_callers::concurrent(&mut report, "CLEF", &loaded, &load);
+        }
+    }
+    if arguments.only.as_deref() == Some("clef-formats") {
+        let lender = arguments.data.join("clef-tiny/model");
+        let open = || CudaBackend::open(timed.clone());
+        let (work, lengths) = (arguments.work.as_path(), [100, 298, 1502, 2270]);
+        clef_bench::formats(&mut report, "CLEF", &open, (work, &lender), &EIGHT_LAYERS, &lengths);
+    }
     if wants("queue") {
         let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };
         queue::concurrent(&mut report, "best", || CudaBackend::open(CudaOptions::default()), &load);
+    }
+    if arguments.only.as_deref() == Some("clef-rows") {
+        clef_rows::rows(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("memory") {
         bench::memory(&mut report, &options);

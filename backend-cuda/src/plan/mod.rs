@@ -7,6 +7,7 @@ mod int8;
 mod joint;
 mod media;
 mod rotary;
+mod row_trial;
 mod rows;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::layout::{self, Stored};
 use crate::linear;
 use crate::resident::CudaResident;
 
+pub use row_trial::{RowKernel, RowTime};
 pub(crate) use int8::Int8Gemm;
 
 /// Threads of the kernels that take one row a block.
@@ -57,8 +59,6 @@ pub(crate) struct Builder<'a> {
     /// Address of the activations.
     pub(crate) arena: Address,
     pub(crate) layout: ArenaLayout,
-    /// Tensors that lie where another lies.
-    pub(crate) in_place: Vec<(TensorId, TensorId)>,
     /// Format of every tensor.
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
@@ -489,14 +489,27 @@ impl Builder<'_> {
             let grid = Grid::new(blocks, 1, 256).shared(shared);
             return self.launch("attention_half", "attention_half_64", grid, &arguments);
         }
-        let (width, entry) =
-            [(16, "attention_16"), (32, "attention_32"), (64, "attention_64"), (128, "attention_128")]
-                .into_iter()
-                .find(|(width, _)| *width >= head_dim)
-                .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
         // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.
-        let (planes, raw) = if width <= 64 { (6, 2 * 64 * width * 4) } else { (4, 0) };
-        let shared = planes * 64 * (width + 8) * 2 + raw + 4 * (2 * reach + 1);
+        let bytes = |width: usize, apart: bool| {
+            let (planes, raw) = if apart { (6, 2 * 64 * width * 4) } else { (4, 0) };
+            planes * 64 * (width + 8) * 2 + raw + 4 * (2 * reach + 1)
+        };
+        let (shared, entry) = [
+            (16, true, "attention_16"),
+            (32, true, "attention_32"),
+            (64, true, "attention_64"),
+            (80, true, "attention_80_apart"),
+            (80, false, "attention_80"),
+            (128, false, "attention_128"),
+        ]
+        .into_iter()
+        .map(|(width, apart, entry)| (width, bytes(width, apart), entry))
+        // The last of a width is refused where it does not fit.
+        .find(|&(width, shared, entry)| {
+            width >= head_dim && (entry != "attention_80_apart" || shared <= self.device.shared)
+        })
+        .map(|(_, shared, entry)| (shared, entry))
+        .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
         let apart = [head_dim, self.cols(out)]
             .into_iter()
             .chain([q, k, v].into_iter().flat_map(|c| [c.start, self.cols(c.tensor)]));
@@ -548,7 +561,6 @@ impl Builder<'_> {
     }
 
     fn tensor(&self, id: TensorId) -> Result<Address> {
-        let id = self.in_place.iter().find(|(x, _)| *x == id).map_or(id, |(_, out)| *out);
         if let Some(output) = self.output
             && id == self.graph.output()
         {
@@ -561,6 +573,15 @@ impl Builder<'_> {
         offset
             .map(|o| self.arena + o)
             .ok_or_else(|| Error::Internal(format!("tensor {} has no place", self.graph.tensor(id).name)))
+    }
+
+    /// Address of a tensor that a kernel reads or writes as float32.
+    fn float32(&self, id: TensorId) -> Result<Address> {
+        if self.stored(id) != Stored::F32 {
+            let name = &self.graph.tensor(id).name;
+            return Err(Error::Internal(format!("tensor {name} is not stored as float32")));
+        }
+        self.tensor(id)
     }
 
     /// Address of memory that a step may use while it runs, [`scratch_bytes`] large: after the activations.
@@ -590,6 +611,15 @@ impl Builder<'_> {
 
     fn cols(&self, id: TensorId) -> usize {
         self.graph.tensor(id).shape.iter().skip(1).map(|d| d.bind(&self.bucket)).product()
+    }
+
+    /// Width of a row that is taken in quadruples.
+    fn quads_wide(&self, id: TensorId) -> Result<i32> {
+        let width = self.cols(id);
+        match i32::try_from(width) {
+            Ok(quads) if quads % 4 == 0 && quads > 0 => Ok(quads),
+            _ => Err(self.device.lacks(format!("rows {width} wide (a multiple of 4 is needed)"))),
+        }
     }
 
     /// Width of a row that one block holds in registers.

@@ -30,15 +30,38 @@ impl Graph {
     /// shared, so that every tensor can be tapped after the run. Sizes beyond all memory saturate, and so do the bytes
     /// of the whole arena.
     pub fn arena(&self, bytes_of: impl Fn(TensorId) -> u64, align: u64, keep_all: bool) -> ArenaLayout {
-        let last = self.last_uses();
+        self.arena_shared(bytes_of, align, keep_all, |id| id)
+    }
+
+    /// [`Self::arena`] where tensors may be the same bytes: each lies where its `place_of` lies, which is as large as
+    /// the largest of them and lives until the last of them. A place is its own place, and written before the others.
+    pub fn arena_shared(
+        &self,
+        bytes_of: impl Fn(TensorId) -> u64,
+        align: u64,
+        keep_all: bool,
+        place_of: impl Fn(TensorId) -> TensorId,
+    ) -> ArenaLayout {
+        let uses = self.last_uses();
+        let mut last = uses.clone();
+        let mut bytes = vec![0_u64; self.tensors.len()];
+        for (index, used) in uses.iter().enumerate() {
+            let (id, place) = (TensorId::new(index), place_of(TensorId::new(index)).index());
+            last[place] = last[place].max(*used);
+            bytes[place] = bytes[place].max(bytes_of(id));
+        }
         let mut offsets = vec![None; self.tensors.len()];
         // (offset, end, last step) of what is alive, sorted by offset.
         let mut live: Vec<(u64, u64, usize)> = Vec::new();
         let mut total = 0;
         let mut place = |id: TensorId, now: usize, live: &mut Vec<(u64, u64, usize)>| {
+            if place_of(id) != id {
+                offsets[id.index()] = offsets[place_of(id).index()];
+                return;
+            }
             let Some(until) = last[id.index()] else { return };
             live.retain(|&(_, _, end)| keep_all || end >= now);
-            let need = bytes_of(id).max(1).checked_next_multiple_of(align).unwrap_or(u64::MAX);
+            let need = bytes[id.index()].max(1).checked_next_multiple_of(align).unwrap_or(u64::MAX);
             let mut at = 0_u64;
             let mut slot = live.len();
             for (i, &(start, end, _)) in live.iter().enumerate() {

@@ -36,6 +36,11 @@ impl Int8Layer {
         &self.module
     }
 
+    /// The name of the tensor that says how a module's codes are to be read.
+    pub fn marker(module: &str) -> String {
+        format!("{module}.{MARKER}")
+    }
+
     fn description(&self) -> Value {
         match self.rotation {
             Some(group) => json!({"format": FORMAT, "convrot": true, "convrot_groupsize": group.size()}),
@@ -57,7 +62,7 @@ impl Int8Layer {
                 return Err(Error::Internal(format!("{}: the first row sums to {check_abs}", layer.module)));
             }
             let description = layer.description();
-            notes.markers.insert(format!("{}.{MARKER}", layer.module), description.to_string().into_bytes());
+            notes.markers.insert(Self::marker(&layer.module), description.to_string().into_bytes());
             described.insert(layer.module.clone(), description);
             recorded.insert(layer.module.clone(), json!({"check": check, "check_abs": check_abs}));
         }
