@@ -30,8 +30,8 @@ use crate::layout::{self, Stored};
 use crate::linear;
 use crate::resident::CudaResident;
 
-pub use row_trial::{RowKernel, RowTime};
 pub(crate) use int8::Int8Gemm;
+pub use row_trial::{RowKernel, RowTime};
 
 /// Threads of the kernels that take one row a block.
 const ROW_THREADS: usize = 256;
