@@ -1,6 +1,5 @@
 //! INT8 products.
 
-use bytemuck::{Pod, Zeroable};
 use dikast_core::graph::{DType, Graph, Sizes, Step};
 use dikast_core::{Error, Result};
 
