@@ -6,7 +6,7 @@ use dikast_core::{Error, Result};
 use crate::backend::CudaBackend;
 use crate::device::Target;
 use crate::gemm::Chip;
-use crate::int8_gemm::{self, Choice, End, Exit, Shape};
+use crate::int8_gemm::{self, Choice, End, Exit, Operands, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, K_BLOCK, Stored};
 use crate::memory::DeviceMemory;
@@ -199,10 +199,11 @@ impl Product {
             stored: self.stored,
         };
         Shape {
+            operands: Operands::Int8,
             weight_rows: self.weight_rows,
             k_blocks: self.k_blocks,
             tokens: self.case.bucket,
-            exit: Exit::of(end),
+            exit: Exit::of(Operands::Int8, end),
         }
     }
 
