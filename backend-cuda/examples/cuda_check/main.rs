@@ -234,6 +234,7 @@ fn main() -> ExitCode {
     }
     if wants("int8") {
         clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
+        clef_int8::halves(&mut report, "best", &cuda);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             clef_int8::kernels(&mut report, "sm89", &cuda, true);
         }
