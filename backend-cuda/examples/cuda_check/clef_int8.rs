@@ -167,7 +167,7 @@ fn bits(x: &[f32]) -> Vec<u32> {
 
 /// The steps in a graph against the CPU, with rows of the quantizer before them, whole and in smaller batches.
 pub fn int8<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
-    for (n, k) in [(72, 64), (130, 320), (256, 640), (1024, 1500), (5120, 5120)] {
+    for (n, k) in [(80, 64), (144, 320), (256, 640), (1024, 1504), (5120, 5120)] {
         if small && n * k > 1 << 20 {
             continue;
         }
@@ -202,7 +202,7 @@ pub fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
 }
 
 fn half_steps<B: Backend>(cuda: &B) -> Result<([f64; 3], bool)> {
-    let (rows, k, n) = (300, 1100, 1160);
+    let (rows, k, n) = (300, 1104, 1160);
     let mut random = synth::Random::new(9);
     let table: Vec<f32> = (0..rows * k).map(|_| random.normal()).collect();
     let mut b = GraphBuilder::new("halves");
