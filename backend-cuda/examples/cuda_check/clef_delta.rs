@@ -177,15 +177,15 @@ fn rows_weight(b: &mut GraphBuilder, name: &str, rows: usize, width: usize) -> W
 }
 
 fn int8_weight(b: &mut GraphBuilder, name: &str, n: usize, k: usize) -> (WeightId, WeightId) {
-    let name = format!("{name}.weight");
+    // Not `NAME.weight`: a checkpoint would have to say whether its codes are rotated.
     let weight = b.add_weight(Weight {
-        name: name.clone(),
-        parts: vec![name.clone()],
+        name: name.to_owned(),
+        parts: vec![name.to_owned()],
         shape: vec![n, k],
         elements: Elements::Int8,
         residency: Residency::Device,
     });
-    (weight, b.weight(&format!("{name}_scale"), &[n, 1]))
+    (weight, b.weight(&format!("{name}.weight_scale"), &[n, 1]))
 }
 
 fn bits(x: &[f32]) -> Vec<u32> {
