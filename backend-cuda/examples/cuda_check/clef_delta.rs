@@ -257,6 +257,13 @@ fn check<B: Backend>(
         }
         Ok((off, cpu_off, distance(&ours, &theirs), differing))
     })();
+    // float32 rows of the widest heads do not fit the shared memory of every chip; no model has them.
+    if let Err(Error::Unsupported { need, .. }) = &result
+        && (width, sixteen) == (128, false)
+    {
+        report.check(&name, true, &format!("refused: {need}"));
+        return;
+    }
     if let Some((off, cpu_off, between, differing)) = report.outcome(&name, result) {
         // bfloat16 results are rounded to 2⁻⁹ of themselves, and their operands differ by what INT8 rows do.
         let good = if sixteen { off < 3e-3 } else { off < 2e-5 && between < 2e-5 };
