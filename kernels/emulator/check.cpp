@@ -98,6 +98,9 @@ void Checker::shared(unsigned at, unsigned bytes, bool write, unsigned thread) {
 }
 
 void Checker::device(uintptr_t at, size_t bytes, bool write) {
+    for (unsigned i = 0; i < own_count; ++i) {
+        if (at >= own[i].from && at + bytes <= own[i].to) return;
+    }
     for (const Range &r : last) {
         if (at >= r.from && at + bytes <= r.to) return;
     }
@@ -105,9 +108,6 @@ void Checker::device(uintptr_t at, size_t bytes, bool write) {
     if (allocation_of(at, r.from, r.to) && at + bytes <= r.to) {
         last[turn++ % 4] = r;
         return;
-    }
-    for (unsigned i = 0; i < own_count; ++i) {
-        if (at >= own[i].from && at + bytes <= own[i].to) return;
     }
     if (r.to) {
         emulated_fault("%zu bytes are %s at offset %zu of an allocation of %zu bytes", bytes, write ? "written" : "read",
@@ -156,6 +156,7 @@ inline void look(const void *address, size_t bytes, bool write) {
     int __tsan_atomic##BITS##_compare_exchange_weak(T *p, T *expected, T x, int, int) {                        \
         return __atomic_compare_exchange_n(p, expected, x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);         \
     }
+#pragma GCC visibility push(default)
 extern "C" {
 EMULATED_ACCESS(1)
 EMULATED_ACCESS(2)
@@ -172,3 +173,4 @@ EMULATED_ATOMIC(32, unsigned)
 EMULATED_ATOMIC(64, unsigned long long)
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 }
+#pragma GCC visibility pop

@@ -241,17 +241,19 @@ pub fn all<B: Measured>(
     Some(loaded)
 }
 
-/// The memory that a process needs for one request without pictures, the vision tower left out.
+/// Requests without pictures, the vision tower left out: the memory that a process needs for them.
 pub fn text_alone<B: Measured>(
     report: &mut Report,
     label: &str,
     open: &dyn Fn() -> Result<B>,
     folder: &Path,
-    tokens: usize,
+    lengths: &[usize],
 ) {
     let Some(loaded) = load(report, label, open, folder, false) else { return };
-    let result = request(report, label, &loaded, tokens, 5, false);
-    report.outcome(&format!("{label} request of {tokens} tokens"), result);
+    for &tokens in lengths {
+        let result = request(report, label, &loaded, tokens, if tokens > 4096 { 1 } else { 5 }, false);
+        report.outcome(&format!("{label} request of {tokens} tokens"), result);
+    }
 }
 
 /// A request alone: from its tokens to probabilities.

@@ -55,7 +55,8 @@ pub fn all<B: Backend>(
                 "{} quantizers, {} products, {} values",
                 exact.quantizers, exact.products, exact.values
             );
-            let good = exact.quantizers >= 2 && exact.products >= 3;
+            // Rows are kept where another product reads them too.
+            let good = exact.quantizers >= 1 && exact.products >= 3;
             report.check(&format!("{name}: codes and sums bit for bit"), good, &detail);
         }
     }
