@@ -238,6 +238,7 @@ float fmodf(float, float) noexcept;
 inline float sqrtf(float x) { return __builtin_sqrtf(x); }
 inline float fabsf(float x) { return __builtin_fabsf(x); }
 inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 inline float floorf(float x) { return __builtin_floorf(x); }
 inline float ceilf(float x) { return __builtin_ceilf(x); }
 inline float truncf(float x) { return __builtin_truncf(x); }
