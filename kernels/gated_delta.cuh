@@ -3,13 +3,15 @@
 // In a chunk of a sequence and a value head, with unit rows q and k, G_i the sum of the log decays g up to row i of the
 // chunk, S the state before it (one column for each value column) and all in exact arithmetic:
 //
-//   A_ij = beta_i (k_i k_j) e^(G_i - G_j) for j < i      T = (I + A)^-1 diag(beta)      P_ij = (q_i k_j) e^(G_i - G_j), j <= i
-//   R = V - e^G K S      U = T R      out = (e^G Q S + P U) / sqrt(D)      S <- e^G_last S + K^T (e^(G_last - G) U)
+//   A_ij = beta_i (k_i k_j) e^(G_i - G_j) for j < i      T = (I + A)^-1 diag(beta)
+//   P_ij = (q_i k_j) e^(G_i - G_j) for j <= i      R = V - e^G K S      U = T R
+//   out = (e^G Q S + P U) / sqrt(D)      S <- e^G_last S + K^T (e^(G_last - G) U)
 //
 // gated_delta_chunks writes q, k, T, P and the factors, for all chunks at once; gated_delta_state walks along the chunks.
-// Every operand of a product is binary16: q, k, T and P are at most 1, and S, R and U are scaled by a power of two (see
-// gated_delta_state), so that nothing leaves its range. With PLANES = 1 an operand is rounded once (2^-12 of it); with
-// PLANES = 2 it is split into head and tail, products have three terms, and the result is as good as float32's.
+// Every operand of a product is binary16: q, k, A, T and P are at most 1 (steps I - beta k k^T make nothing longer), and S, R
+// and U are scaled by a power of two (see gated_delta_state), so that nothing leaves its range. With PLANES = 1 an operand is
+// rounded once (by at most 2^-11 of it); with PLANES = 2 it is split into head and tail, products have three terms, and the
+// result is as good as float32's.
 //
 // A sequence's chunks begin at its first row. Chunk c of sequence s has the slot offsets[s] / 64 + s + c: no two share one,
 // and all are less than rows / 64 + sequences.
@@ -31,8 +33,8 @@ struct GatedDelta {
     void *out;                                    // [rows, value_heads * D]
     const float *const *from;                     // null, or of each sequence null (zero) or the state it begins with
     float *const *to;                             // null, or of each sequence null or where its last state goes
-    int pitch, key_heads, value_heads, out_stored; // elements of a row of x; the result in F32 or BF16
-    int stages, pad;                              // buffers of a chunk in gated_delta_state, 1 or 2
+    int pitch, key_heads, value_heads; // elements of a row of x
+    int stages;                        // buffers of a chunk in gated_delta_state, 1 to 3
 };
 
 template <int D, int PLANES>

@@ -60,7 +60,8 @@ DEVICE void load_unit_rows(u8 *memory, u16 *global, const GatedDelta &p, int key
     constexpr int PITCH = Pitch<D>::BYTES;
     const int lane = threadIdx.x % LANES;
 #pragma unroll
-    for (int r = threadIdx.x / LANES; r < CHUNK; r += STEP) {
+    for (int pass = 0; pass < CHUNK / STEP; ++pass) {
+        const int r = pass * STEP + threadIdx.x / LANES;
 #pragma unroll
         for (int queries = 0; queries < 2; ++queries) {
             const u64 from = (u64)(row + r) * p.pitch + (queries ? 0 : p.key_heads * D) + key_head * D;
@@ -73,7 +74,7 @@ DEVICE void load_unit_rows(u8 *memory, u16 *global, const GatedDelta &p, int key
             }
 #pragma unroll
             for (int d = LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-            const float factor = __fdiv_rn(1.f, __fsqrt_rn(sum + 1e-6f));
+            const float factor = rsqrtf(sum + 1e-6f);
 #pragma unroll
             for (int part = 0; part < PARTS; ++part) {
                 const int at = (part * LANES + lane) * 8;
@@ -205,8 +206,8 @@ DEVICE float largest_value(const GatedDelta &p, int head, int row, int rows) {
     const u64 from = (u64)row * p.pitch + 2 * p.key_heads * D + head * D;
     float most = 0.f;
 #pragma unroll 4
-    for (int i = threadIdx.x - THREADS / 2; i < CHUNK * D / 8; i += THREADS / 2) {
-        const int r = i / (D / 8);
+    for (int pass = 0; pass < CHUNK * D / 8 / (THREADS / 2); ++pass) {
+        const int i = pass * (THREADS / 2) + threadIdx.x - THREADS / 2, r = i / (D / 8);
         if (r >= rows) continue;
         float v[8];
         load_eight<STORED>(v, p.x, from + (u64)r * p.pitch + i % (D / 8) * 8);
@@ -296,8 +297,9 @@ DEVICE void chunks(const GatedDelta &p) {
     __syncthreads();
 
     if (threadIdx.x == 0) factors[2 * CHUNK + 1] = fmaxf(most[0], most[1]);
-    for (int i = threadIdx.x; i < CHUNK * CHUNK / 8; i += THREADS) {
-        const int r = i / 8, c = i % 8;
+#pragma unroll
+    for (int pass = 0; pass < CHUNK * CHUNK / 8 / THREADS; ++pass) {
+        const int i = pass * THREADS + threadIdx.x, r = i / 8, c = i % 8;
         if (c / 2 > r / 16) continue;
         float v[8];
         load_eight<F32>(v, inverse, r * FLOAT_PITCH + c * 8);
@@ -310,11 +312,11 @@ DEVICE void chunks(const GatedDelta &p) {
     }
 }
 
-#define ENTRY(D, STORED, NAME) \
-    extern "C" __global__ void __launch_bounds__(THREADS, 4) NAME(const GatedDelta p) { chunks<D, STORED>(p); }
-ENTRY(32, F32, gated_delta_chunks_32_f32)
-ENTRY(64, F32, gated_delta_chunks_64_f32)
-ENTRY(128, F32, gated_delta_chunks_128_f32)
-ENTRY(32, BF16, gated_delta_chunks_32_bf16)
-ENTRY(64, BF16, gated_delta_chunks_64_bf16)
-ENTRY(128, BF16, gated_delta_chunks_128_bf16)
+#define ENTRY(D, STORED, BLOCKS, NAME) \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const GatedDelta p) { chunks<D, STORED>(p); }
+ENTRY(32, F32, 4, gated_delta_chunks_32_f32)
+ENTRY(64, F32, 4, gated_delta_chunks_64_f32)
+ENTRY(128, F32, 3, gated_delta_chunks_128_f32)
+ENTRY(32, BF16, 5, gated_delta_chunks_32_bf16)
+ENTRY(64, BF16, 5, gated_delta_chunks_64_bf16)
+ENTRY(128, BF16, 5, gated_delta_chunks_128_bf16)

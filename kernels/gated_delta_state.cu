@@ -6,60 +6,88 @@
 //   scale  S, R and U are kept times 2^n, where the largest |v| of the head up to this chunk times 2^n is in 8 .. 16: as
 //          |S| <= sqrt(rows) * max |v|, binary16 holds them for 2^22 rows; what is 2^-18 of the largest value still has all
 //          its bits
-//   out    float32 or bfloat16, rounded once
+//   out    in the format of x
 //   state  in memory (from, to): [value_heads, D value columns, D keys] in float32, then the [value_heads] largest |v|
 //   grid   value heads x (D / 16 / WARPS) parts of their columns, sequences that the bucket has room for; 32 * WARPS threads
-//          dynamic shared memory: `stages` times Stage::BYTES
+//          dynamic shared memory: `stages` times Stage::BYTES; 2 or 3 stages with AHEAD, else 1
 #include "gated_delta.cuh"
 
 // One chunk's operands in shared memory.
 template <int D, int STORED, int WARPS>
 struct Stage {
     static constexpr int PLANES = STORED == F32 ? 2 : 1, ELEMENT = STORED == F32 ? 4 : 2;
-    static constexpr int KEY_PITCH = Pitch<D>::BYTES, PAIR_PITCH = Pitch<CHUNK>::BYTES, VALUE_PITCH = WARPS * 16 * ELEMENT + 16;
+    static constexpr int KEY_PITCH = Pitch<D>::BYTES, PAIR_PITCH = Pitch<CHUNK>::BYTES;
+    static constexpr int VALUE_PITCH = WARPS * 16 * ELEMENT + 16;
     static constexpr int QUERIES = PLANES * CHUNK * KEY_PITCH, T = 2 * QUERIES, P = T + PLANES * CHUNK * PAIR_PITCH;
     static constexpr int VALUES = P + PLANES * CHUNK * PAIR_PITCH, FACTOR = VALUES + CHUNK * VALUE_PITCH;
     static constexpr int BYTES = FACTOR + FACTORS * 4;
 };
 
-// Asks for the operands of a chunk.
+// Where a thread's share of a chunk's operands comes from.
+struct Feed {
+    const u16 *keys, *pairs;
+    const u8 *values;
+    const float *factors;
+    int rows; // of the sequence from the chunk's first on
+};
+
 template <int D, int STORED, int WARPS>
-DEVICE void fetch(u32 to, const GatedDelta &p, int slot, int head, int column, int row, int rows) {
+DEVICE Feed feed_of(const GatedDelta &p, int slot, int head, int column, int row, int rows) {
     typedef Stage<D, STORED, WARPS> S;
-    constexpr int THREADS = 32 * WARPS, PLANES = S::PLANES;
+    constexpr int EACH = 16 / S::ELEMENT, PARTS = WARPS * 16 / EACH;
+    const int t = threadIdx.x;
+    const u64 value = (u64)(row + t / PARTS) * p.pitch + 2 * p.key_heads * D + head * D + column + t % PARTS * EACH;
+    return {keys_of<D, S::PLANES>(p, slot, head / (p.value_heads / p.key_heads)) + t * 8,
+            pairs_of<S::PLANES>(p, slot, head) + t * 8, static_cast<const u8 *>(p.x) + value * S::ELEMENT,
+            factors_of(p, slot, head) + t * 4, rows};
+}
+
+// The same of the next chunk.
+template <int D, int STORED, int WARPS>
+DEVICE void advance(Feed &f, const GatedDelta &p) {
+    typedef Stage<D, STORED, WARPS> S;
+    f.keys += (u64)p.key_heads * (2 * S::PLANES * CHUNK * D);
+    f.pairs += (u64)p.value_heads * (2 * S::PLANES * CHUNK * CHUNK);
+    f.values += (u64)p.pitch * (CHUNK * S::ELEMENT);
+    f.factors += p.value_heads * FACTORS;
+    f.rows -= CHUNK;
+}
+
+// Asks for share `part` of D / 16 of a chunk's operands. The caller spreads shares over its products, which hide them.
+template <int D, int STORED, int WARPS>
+DEVICE void fetch(u32 to, const Feed &f, const GatedDelta &p, int part) {
+    typedef Stage<D, STORED, WARPS> S;
+    constexpr int THREADS = 32 * WARPS, PLANES = S::PLANES, SHARES = D / 16;
+    const int t = threadIdx.x;
     {
-        constexpr int PARTS = D / 8, STEP = THREADS / PARTS;
-        const int r = threadIdx.x / PARTS, c = threadIdx.x % PARTS;
-        const u16 *from = keys_of<D, PLANES>(p, slot, head / (p.value_heads / p.key_heads)) + r * D + c * 8;
-        const u32 at = to + r * S::KEY_PITCH + c * 16;
+        constexpr int PARTS = D / 8, STEP = THREADS / PARTS, COUNT = 2 * PLANES * CHUNK / STEP;
+        const u32 at = to + t / PARTS * S::KEY_PITCH + t % PARTS * 16;
 #pragma unroll
-        for (int i = 0; i < 2 * PLANES * CHUNK; i += STEP) copy16(at + i * S::KEY_PITCH, from + i * D);
+        for (int i = COUNT * part / SHARES; i < COUNT * (part + 1) / SHARES; ++i) {
+            copy16(at + i * STEP * S::KEY_PITCH, f.keys + i * STEP * D);
+        }
     }
     {
-        constexpr int PARTS = CHUNK / 8, STEP = THREADS / PARTS;
-        const int r = threadIdx.x / PARTS, c = threadIdx.x % PARTS;
-        const u16 *from = pairs_of<PLANES>(p, slot, head) + r * CHUNK + c * 8;
+        constexpr int PARTS = CHUNK / 8, STEP = THREADS / PARTS, COUNT = 2 * PLANES * CHUNK / STEP;
+        const int r = t / PARTS, c = t % PARTS;
         const u32 at = to + S::T + r * S::PAIR_PITCH + c * 16;
 #pragma unroll
-        for (int i = 0; i < 2 * PLANES * CHUNK; i += STEP) {
-            if (c / 2 <= (i + r) % CHUNK / 16) copy16(at + i * S::PAIR_PITCH, from + i * CHUNK);
+        for (int i = COUNT * part / SHARES; i < COUNT * (part + 1) / SHARES; ++i) {
+            // Blocks of 16 x 16 above the diagonal are nowhere.
+            if (c / 2 > (i * STEP + r) % CHUNK / 16) continue;
+            copy16(at + i * STEP * S::PAIR_PITCH, f.pairs + i * STEP * CHUNK);
         }
     }
     {
-        constexpr int EACH = 16 / S::ELEMENT, PARTS = WARPS * 16 / EACH, STEP = THREADS / PARTS;
-        const int r = threadIdx.x / PARTS, c = threadIdx.x % PARTS;
-        const u64 first = (u64)(row + r) * p.pitch + 2 * p.key_heads * D + head * D + column + c * EACH;
-        const u8 *from = static_cast<const u8 *>(p.x) + first * S::ELEMENT;
-        const u32 at = to + S::VALUES + r * S::VALUE_PITCH + c * 16;
+        constexpr int EACH = 16 / S::ELEMENT, PARTS = WARPS * 16 / EACH, STEP = THREADS / PARTS, COUNT = CHUNK / STEP;
+        const u32 at = to + S::VALUES + t / PARTS * S::VALUE_PITCH + t % PARTS * 16;
 #pragma unroll
-        for (int i = 0; i < CHUNK; i += STEP) {
-            copy16(at + i * S::VALUE_PITCH, from + (u64)i * p.pitch * S::ELEMENT, i + r < rows);
+        for (int i = COUNT * part / SHARES; i < COUNT * (part + 1) / SHARES; ++i) {
+            copy16(at + i * STEP * S::VALUE_PITCH, f.values + (u64)(i * STEP) * p.pitch * S::ELEMENT,
+                   i * STEP + t / PARTS < f.rows);
         }
     }
-    if (threadIdx.x < FACTORS / 4) {
-        copy16(to + S::FACTOR + threadIdx.x * 16, factors_of(p, slot, head) + threadIdx.x * 4);
-    }
-    commit_copies();
+    if (part == 0 && t < FACTORS / 4) copy16(to + S::FACTOR + t * 16, f.factors);
 }
 
 // Values of 16 columns and of the tokens r to r + 15, transposed: as sums of two products side by side are laid out.
@@ -87,7 +115,8 @@ DEVICE u32 scale_of(float most) {
     return (u32)(bits < 1 ? 1 : bits > 253 ? 253 : bits);
 }
 
-template <int D, int STORED, int WARPS>
+// AHEAD: operands of the next chunks come while one is worked on.
+template <int D, int STORED, int WARPS, bool AHEAD>
 DEVICE void walk(const GatedDelta &p) {
     typedef Stage<D, STORED, WARPS> S;
     constexpr int PLANES = S::PLANES, PARTS = D / 16 / WARPS;
@@ -120,16 +149,28 @@ DEVICE void walk(const GatedDelta &p) {
     }
 
     const int slot = first / CHUNK + sequence, count = (end - first + CHUNK - 1) / CHUNK;
-    auto fetch_chunk = [&](int c) {
-        const int row = first + c * CHUNK;
-        fetch<D, STORED, WARPS>(stages + (c & (p.stages - 1)) * S::BYTES, p, slot + c, head, part * WARPS * 16, row, end - row);
+    Feed feed = feed_of<D, STORED, WARPS>(p, slot, head, part * WARPS * 16, first, end - first);
+    // The last chunk is fetched again where there is no next: never read, but without a branch between the products.
+    constexpr int UNROLLED = AHEAD ? D / 16 : 1; // addresses kept between chunks would take registers
+    auto fetch_all = [&](int stage, bool more) {
+#pragma unroll UNROLLED
+        for (int i = 0; i < D / 16; ++i) fetch<D, STORED, WARPS>(stages + stage * S::BYTES, feed, p, i);
+        commit_copies();
+        if (more) advance<D, STORED, WARPS>(feed, p);
     };
-    if (count > 0) fetch_chunk(0);
+    const int ahead = AHEAD ? p.stages - 1 : 0; // chunks that are on their way while one is worked on
+    if (count > 0) {
+        for (int i = 0; i < (AHEAD ? ahead : 1); ++i) fetch_all(i, i + 1 < count);
+    }
+    int turn = 0, next = ahead;
     for (int c = 0; c < count; ++c) {
-        wait_copies<0>();
+        if (AHEAD && ahead == 2) wait_copies<1>();
+        else wait_copies<0>();
         __syncthreads();
-        const int stage = (c & (p.stages - 1)) * S::BYTES;
-        if (p.stages == 2 && c + 1 < count) fetch_chunk(c + 1);
+        const int stage = turn * S::BYTES;
+        const u32 to = stages + next * S::BYTES; // where the chunk before this one was
+        turn = turn == ahead ? 0 : turn + 1;
+        next = next == ahead ? 0 : next + 1;
         const u32 k = stages + stage, q = k + S::QUERIES, t = k + S::T, weights = k + S::P;
         const float *factors = reinterpret_cast<const float *>(memory + stage + S::FACTOR);
 
@@ -150,6 +191,7 @@ DEVICE void walk(const GatedDelta &p) {
         for (int n = 0; n < D / 16; ++n) {
             u32 state[PLANES][4], b[PLANES][4];
             as_operand<PLANES>(state, s[2 * n], s[2 * n + 1]);
+            if constexpr (AHEAD) fetch<D, STORED, WARPS>(to, feed, p, n);
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 load_second<S::KEY_PITCH, PLANES>(b, k, 16 * i, 16 * n);
@@ -162,6 +204,10 @@ DEVICE void walk(const GatedDelta &p) {
                 multiply<0, 2>(o[i][0], b, state);
                 multiply<1, 3>(o[i][1], b, state);
             }
+        }
+        if constexpr (AHEAD) {
+            commit_copies();
+            if (c + ahead + 1 < count) advance<D, STORED, WARPS>(feed, p);
         }
 
         // R^T = V^T - e^G S^T K^T, then U^T = R^T T^T.
@@ -182,6 +228,21 @@ DEVICE void walk(const GatedDelta &p) {
             as_operand<PLANES>(operand[i], v[0], v[1]);
         }
         float u[8][4] = {};
+        u32 fresh[4][PLANES][4], faded[4][PLANES][4]; // U^T, and e^(G_last - G) U^T
+        auto fade = [&](int i) {
+#pragma unroll
+            for (int n = 0; n < 2; ++n) {
+                const float2 by = *reinterpret_cast<const float2 *>(factors + CHUNK + 16 * i + 8 * n + (lane & 3) * 2);
+                float(&x)[4] = u[2 * i + n];
+                x[0] *= by.x, x[1] *= by.y, x[2] *= by.x, x[3] *= by.y;
+            }
+            as_operand<PLANES>(faded[i], u[2 * i], u[2 * i + 1]);
+        };
+        // Both at once where registers allow it.
+        auto finish = [&](int i) {
+            as_operand<PLANES>(fresh[i], u[2 * i], u[2 * i + 1]);
+            if constexpr (PLANES == 1) fade(i);
+        };
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
 #pragma unroll
@@ -191,15 +252,18 @@ DEVICE void walk(const GatedDelta &p) {
                 multiply<0, 1>(u[2 * i], operand[j], b);
                 multiply<2, 3>(u[2 * i + 1], operand[j], b);
             }
+            if (j > 0) finish(j - 1);
         }
+        finish(3);
 
         // e^G Q S + P U.
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            as_operand<PLANES>(operand[i], u[2 * i], u[2 * i + 1]);
             const float above = factors[16 * i + (lane >> 2)], below = factors[16 * i + 8 + (lane >> 2)];
 #pragma unroll
-            for (int n = 0; n < 2; ++n) o[i][n][0] *= above, o[i][n][1] *= above, o[i][n][2] *= below, o[i][n][3] *= below;
+            for (int n = 0; n < 2; ++n) {
+                o[i][n][0] *= above, o[i][n][1] *= above, o[i][n][2] *= below, o[i][n][3] *= below;
+            }
         }
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -207,21 +271,15 @@ DEVICE void walk(const GatedDelta &p) {
             for (int i = j; i < 4; ++i) {
                 u32 a[PLANES][4];
                 load_first<S::PAIR_PITCH, PLANES>(a, weights, 16 * i, 16 * j);
-                multiply<0, 2>(o[i][0], a, operand[j]);
-                multiply<1, 3>(o[i][1], a, operand[j]);
+                multiply<0, 2>(o[i][0], a, fresh[j]);
+                multiply<1, 3>(o[i][1], a, fresh[j]);
             }
         }
 
-        // S^T <- e^G_last S^T + (e^(G_last - G) U)^T K.
+        // S^T <- e^G_last S^T + (e^(G_last - G) U)^T K, and between its products the results of eight rows each.
+        if constexpr (PLANES == 2) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-#pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                const float2 fade = *reinterpret_cast<const float2 *>(factors + CHUNK + 16 * i + 8 * n + (lane & 3) * 2);
-                float(&x)[4] = u[2 * i + n];
-                x[0] *= fade.x, x[1] *= fade.y, x[2] *= fade.x, x[3] *= fade.y;
-            }
-            as_operand<PLANES>(operand[i], u[2 * i], u[2 * i + 1]);
+            for (int i = 0; i < 4; ++i) fade(i);
         }
         const float keep = factors[2 * CHUNK];
 #pragma unroll
@@ -229,41 +287,43 @@ DEVICE void walk(const GatedDelta &p) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) s[n][i] *= keep;
         }
-        constexpr int WIDE = D / 16 < 4 ? D / 16 : 4; // sums in turn, so that none waits for its last term
+        constexpr float NORM = D == 128 ? 0.08838834764831845f : D == 64 ? 0.125f : 0.17677669529663687f; // 1 / sqrt(D)
+        const float back = mul(__uint_as_float((254 - scale) << 23), NORM);
+        const int row = first + c * CHUNK + (lane >> 2);
+        auto store_rows = [&](int i) {
+            const u64 at = (u64)(row + 8 * i) * (p.value_heads * D) + head * D + column + (lane & 3) * 2;
 #pragma unroll
-        for (int n = 0; n < D / 16; n += WIDE) {
+            for (int n = 0; n < 2; ++n) {
+                const float x = o[i / 2][n][i % 2 * 2] * back, y = o[i / 2][n][i % 2 * 2 + 1] * back;
+                if (row + 8 * i >= end) continue;
+                u8 *to = static_cast<u8 *>(p.out) + (at + 8 * n) * S::ELEMENT;
+                if constexpr (STORED == F32) *reinterpret_cast<float2 *>(to) = make_float2(x, y);
+                else *reinterpret_cast<u32 *>(to) = bf16_pair(x, y);
+            }
+        };
+        constexpr int WIDE = D / 16 < 4 ? D / 16 : 4; // sums in turn, so that none waits for its last term
+        constexpr int GROUPS = D / 16 / WIDE, STORES = 2 / GROUPS;
+#pragma unroll
+        for (int n = 0; n < GROUPS; ++n) {
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
 #pragma unroll
-                for (int m = n; m < n + WIDE; ++m) {
+                for (int m = n * WIDE; m < (n + 1) * WIDE; ++m) {
                     u32 b[PLANES][4];
                     load_second_rows<S::KEY_PITCH, PLANES>(b, k, 16 * j, 16 * m);
-                    multiply<0, 1>(s[2 * m], operand[j], b);
-                    multiply<2, 3>(s[2 * m + 1], operand[j], b);
+                    multiply<0, 1>(s[2 * m], faded[j], b);
+                    multiply<2, 3>(s[2 * m + 1], faded[j], b);
                 }
+#pragma unroll
+                for (int i = 0; i < STORES; ++i) store_rows((4 * n + j) * STORES + i);
             }
         }
-
-        constexpr float NORM = D == 128 ? 0.08838834764831845f : D == 64 ? 0.125f : 0.17677669529663687f; // 1 / sqrt(D)
-        const float back = mul(__uint_as_float((254 - scale) << 23), NORM);
-        const int row = first + c * CHUNK, out_pitch = p.value_heads * D;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const int at = row + 8 * i + (lane >> 2);
-            if (at >= end) continue;
-#pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                const u64 to = (u64)at * out_pitch + head * D + column + 8 * n + (lane & 3) * 2;
-                const float x = o[i / 2][n][i % 2 * 2] * back, y = o[i / 2][n][i % 2 * 2 + 1] * back;
-                if (p.out_stored == F32) *reinterpret_cast<float2 *>(static_cast<float *>(p.out) + to) = make_float2(x, y);
-                else *reinterpret_cast<u32 *>(static_cast<u16 *>(p.out) + to) = bf16_pair(x, y);
-            }
-        }
-        if (p.stages == 1 && c + 1 < count) {
+        if (!AHEAD && c + 1 < count) {
             __syncthreads();
-            fetch_chunk(c + 1);
+            fetch_all(0, c + 2 < count);
         }
     }
+    wait_copies<0>();
 
     float *to = p.to ? p.to[sequence] : nullptr;
     if (to) {
@@ -277,12 +337,15 @@ DEVICE void walk(const GatedDelta &p) {
     }
 }
 
-#define ENTRY(D, STORED, WARPS, NAME) \
-    extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) NAME(const GatedDelta p) { walk<D, STORED, WARPS>(p); }
-ENTRY(32, F32, 2, gated_delta_state_32_f32)
-ENTRY(64, F32, 4, gated_delta_state_64_f32)
-ENTRY(128, F32, 4, gated_delta_state_128_f32)
-ENTRY(32, BF16, 2, gated_delta_state_32_bf16)
-ENTRY(64, BF16, 4, gated_delta_state_64_bf16)
-ENTRY(128, BF16, 4, gated_delta_state_128_bf16)
-ENTRY(128, BF16, 8, gated_delta_state_128_bf16_wide) // all columns of a head: fewer reads, for many sequences
+#define ENTRY(D, STORED, WARPS, AHEAD, NAME)                                                     \
+    extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) NAME(const GatedDelta p) { \
+        walk<D, STORED, WARPS, AHEAD>(p);                                                    \
+    }
+ENTRY(32, F32, 2, false, gated_delta_state_32_f32)
+ENTRY(64, F32, 4, false, gated_delta_state_64_f32)
+ENTRY(128, F32, 4, false, gated_delta_state_128_f32)
+ENTRY(32, BF16, 2, true, gated_delta_state_32_bf16)
+ENTRY(64, BF16, 4, true, gated_delta_state_64_bf16)
+ENTRY(128, BF16, 4, true, gated_delta_state_128_bf16)
+ENTRY(128, BF16, 8, true, gated_delta_state_128_bf16_wide)    // all columns of a head: fewer reads, for many sequences
+ENTRY(128, BF16, 4, false, gated_delta_state_128_bf16_single) // for chips with 99 KiB of shared memory

@@ -117,8 +117,9 @@ DEVICE void rotate(Spans &x, int digits, bool huge, float *room) {
     }
 }
 
-// Rounds to bfloat16. Tells whether this thread has a magnitude of 2^65 or more, or what is not finite.
-DEVICE bool round_spans(Spans &x) {
+// Rounds to bfloat16 what is not `rounded` yet. Tells whether this thread has a magnitude of 2^65 or more, or what is not
+// finite.
+DEVICE bool round_spans(Spans &x, bool rounded) {
     u32 huge = 0;
 #pragma unroll
     for (int s = 0; s < SPANS; ++s) {
@@ -127,8 +128,10 @@ DEVICE bool round_spans(Spans &x) {
             const u32 pair = bf16_pair(x.v[s][i], x.v[s][i + 1]);
             // Both of the highest exponent bits.
             huge |= pair & (pair << 1);
-            x.v[s][i] = bf16_low(pair);
-            x.v[s][i + 1] = bf16_high(pair);
+            if (!rounded) {
+                x.v[s][i] = bf16_low(pair);
+                x.v[s][i + 1] = bf16_high(pair);
+            }
         }
     }
     return huge & 0x40004000u;
@@ -176,8 +179,9 @@ DEVICE float exact_code(float y, int most, float factor) {
 DEVICE void store_codes(const RotateQuantize &p, u64 row, const Spans &x, bool transposed, bool faulty) {
     const int padded = (p.op.width + KBLOCK - 1) / KBLOCK * KBLOCK;
     const u32 in_group = (u32)row & 7;
-    u8 *rows = p.codes + activation_tile((u32)row & ~7u, 0, p.capacity);
     const u64 next_block = activation_tile(0, 1, p.capacity);
+    // The warp's first k-block of the row.
+    u8 *to = p.codes + activation_tile((u32)row, warp_id() * (WARP_ELEMENTS / KBLOCK), p.capacity);
 #pragma unroll
     for (int s = 0; s < SPANS; ++s) {
         u32 word[4];
@@ -186,36 +190,41 @@ DEVICE void store_codes(const RotateQuantize &p, u64 row, const Spans &x, bool t
             const float *v = &x.v[s][4 * w];
             word[w] = faulty ? 0 : four_codes(v[0], v[1], v[2], v[3]);
         }
-        const int at = span_start(s);
+        u8 *pass = to + s * (32 * SPAN / KBLOCK) * next_block;
         if (!transposed) {
-            if (at < padded) {
-                u8 *to = rows + at / KBLOCK * next_block + in_tile(in_group, at % KBLOCK);
-                *reinterpret_cast<uint4 *>(to) = make_uint4(word[0], word[1], word[2], word[3]);
+            if (span_start(s) < padded) {
+                const u32 chunk = lane_id();
+                u8 *at = pass + (chunk >> 3) * next_block + ((chunk ^ in_group) & 7) * 16;
+                *reinterpret_cast<uint4 *>(at) = make_uint4(word[0], word[1], word[2], word[3]);
             }
             continue;
         }
         // Byte k of word w is element 16 * (4 * w + k) + c of 256, for lane c of the half warp. Four lanes swap bytes, so
-        // that lane b of them has word w for their four elements at 16 * (4 * w + b).
-        const int b = lane_id() & 3, unit = at & ~255, a = lane_id() & 12;
+        // that lane b of them has word w for their four elements of chunk 4 * w + b.
+        const u32 b = lane_id() & 3, half = lane_id() >> 4;
         const u32 first = b & 1 ? 0x3715 : 0x6240, second = b & 2 ? 0x3276 : 0x5410;
+        const u32 place = ((b ^ in_group) & 7) * 16 + (lane_id() & 12);
+        u8 *unit = pass + 2 * half * next_block;
+        const int left = padded - (span_start(s) & ~255);
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
             u32 bytes = __byte_perm(word[w], __shfl_xor_sync(~0u, word[w], 1), first);
             bytes = __byte_perm(bytes, __shfl_xor_sync(~0u, bytes, 2), second);
-            const int k = unit + 16 * (4 * w + b);
-            if (k < padded) {
-                u8 *to = rows + k / KBLOCK * next_block + in_tile(in_group, k % KBLOCK + a);
-                *reinterpret_cast<u32 *>(to) = bytes;
+            // Whole k-blocks: two words each.
+            if ((w >> 1) * KBLOCK < left) {
+                u8 *at = unit + (w >> 1) * next_block + (place ^ (w & 1) * 64);
+                *reinterpret_cast<u32 *>(at) = bytes;
             }
         }
     }
 }
 
-// Scale and codes of a row that is rounded to bfloat16.
+// Scale and codes of a row.
 //
 //   standard  in float32: s = max(max|v| / 127, 1e-30), codes nearest(v * (1 / s))
 //   exact     on an integer grid of the row's largest exponent; float32 holds all these integers
-DEVICE void quantize(const RotateQuantize &p, u64 row, Spans &x, bool huge, float *room) {
+DEVICE void quantize(const RotateQuantize &p, u64 row, Spans &x, bool rounded, float *room) {
+    const bool huge = round_spans(x, rounded);
     int step = 0;
     if (p.exact) {
         // Largest biased exponent; rows without one above 41 count as zero.
@@ -226,11 +235,18 @@ DEVICE void quantize(const RotateQuantize &p, u64 row, Spans &x, bool huge, floa
         each(x, [&](float v) { return add(add(mul(v, grid), TO_INTEGER), -TO_INTEGER); });
     }
     rotate(x, p.digits, !p.exact && __any_sync(~0u, huge), room);
-    const float norm = power_of_two(-p.digits);
-    if (!p.exact) each(x, [&](float v) { return mul(v, norm); });
-    const float most = __uint_as_float(block_most(largest_magnitude(x), 0));
-    // Exact, unless it overflows.
-    const float largest = p.exact ? mul(most, power_of_two(step - p.digits)) : most;
+    float most = __uint_as_float(block_most(largest_magnitude(x), 0));
+    // The definition normalizes every value by a power of two, and then multiplies by the inverse of the scale. Where that
+    // inverse is far from the smallest numbers, its product with the power stands for both: only values too small for a
+    // code other than zero would have rounded.
+    float norm = power_of_two(-p.digits);
+    if (!p.exact && !(most < 1e30f)) {
+        each(x, [&](float v) { return mul(v, norm); });
+        most = mul(most, norm);
+        norm = 1.f;
+    }
+    // Exact in mode `exact`, unless it overflows.
+    const float largest = mul(most, p.exact ? power_of_two(step - p.digits) : norm);
     const bool faulty = !is_finite(largest);
     const float scale = fmaxf(p.exact ? mul(largest, 1.f / 127.f) : __fdiv_rn(largest, 127.f), 1e-30f);
     if (p.exact) {
@@ -238,8 +254,8 @@ DEVICE void quantize(const RotateQuantize &p, u64 row, Spans &x, bool huge, floa
         const int whole = __float2int_rn(divisor);
         each(x, [&](float y) { return exact_code(y, whole, factor); });
     } else {
-        const float inverse = __fdiv_rn(1.f, scale);
-        each(x, [&](float v) { return add(mul(v, inverse), TO_INTEGER); });
+        const float factor = mul(norm, __fdiv_rn(1.f, scale));
+        each(x, [&](float v) { return add(mul(v, factor), TO_INTEGER); });
     }
     if (threadIdx.x == 0) p.scales[row] = faulty ? __uint_as_float(0x7FC00000u) : scale;
     store_codes(p, row, x, p.digits >= 3, faulty);
@@ -257,6 +273,5 @@ DEVICE void rotate_quantize(const RotateQuantize &p) {
     apply(p.op, row, weights, x);
     float *room = warp_room();
     if (p.kept) store_spans(p.kept, row, p.op.width, p.kept_stored, x, room);
-    const bool huge = round_spans(x);
-    quantize(p, row, x, huge, room);
+    quantize(p, row, x, OP == COPY && p.op.stored == BF16, room);
 }

@@ -20,6 +20,7 @@ mod forms;
 mod gemm;
 mod inputs;
 mod int8_gemm;
+mod int8_trial;
 mod launch;
 mod layout;
 mod linear;
@@ -32,6 +33,8 @@ mod sources;
 mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
+pub use plan::{RowKernel, RowTime};
+pub use int8_trial::{Int8Case, Int8Trial};
 pub use probe::{Driver, driver};
 pub use profile::{GemmTime, ProductKind};
 pub use resident::CudaResident;

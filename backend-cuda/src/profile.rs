@@ -78,6 +78,15 @@ impl CudaBackend {
         graph.launch().map_err(|e| self.device.fault("replaying a graph", e))
     }
 
+    /// Median microseconds of one of several launches in a row, each let in early by its predecessor.
+    pub(crate) fn time_launches(&self, launches: &[Launch]) -> Result<f64> {
+        let early = self.early();
+        let graph = self.capture(|| {
+            launches.iter().enumerate().try_for_each(|(i, l)| l.submit(&self.device, early && i > 0))
+        })?;
+        Ok(self.median(8, || self.replay(&graph))? / launches.len() as f64)
+    }
+
     /// What a large copy, and large products of both kinds, reach.
     pub(crate) fn measure_ceilings(&self) -> Result<Ceilings> {
         const BYTES: usize = 1 << 30;

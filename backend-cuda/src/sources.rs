@@ -64,6 +64,7 @@ sources![
     "select_rows.cu",
     "sm89_fp8_gemm.cu",
     "sm89_int8_gemm.cu",
+    "sm90_causal_attention.cu",
     "sm90_fp8_gemm.cu",
     "sm90_int8_gemm.cu",
     "sm90_linear.cu",
@@ -72,6 +73,7 @@ sources![
     "tile.cuh",
     "tile_rows.cu",
     "wgmma.cuh",
+    "wgmma_attention.cuh",
     "wgmma_int8.cuh",
 ];
 

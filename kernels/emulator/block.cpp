@@ -98,6 +98,7 @@ void Worker::prepare(const Launch &what, Index index) {
     memset(barriers, 0, sizeof barriers);
     for (unsigned w = 0; w < warp_count; ++w) {
         const unsigned lanes = threads - w * 32 < 32 ? threads - w * 32 : 32;
+        warps[w].last = 31;
         warps[w].alive = warps[w].ready = lanes == 32 ? ~0u : (1u << lanes) - 1;
         for (unsigned m = 0; m < warps[w].meetings; ++m) warps[w].meeting[m].arrived = 0;
         warps[w].meetings = 0;
@@ -177,8 +178,9 @@ Fiber *Worker::next() {
     for (unsigned i = 0; i < warp_count; ++i) {
         Warp &w = warps[turn];
         if (w.ready) {
-            const unsigned lane = __builtin_ctz(w.ready);
-            w.ready &= w.ready - 1;
+            const unsigned later = w.ready & ~((2u << w.last) - 1);
+            const unsigned lane = __builtin_ctz(later ? later : w.ready);
+            w.ready &= ~(1u << lane);
             return &fibers[turn * 32 + lane];
         }
         turn = turn + 1 == warp_count ? 0 : turn + 1;
@@ -297,6 +299,7 @@ unsigned Worker::barrier(unsigned id, unsigned count, bool value, bool wait, con
 
 void Worker::pause() {
     current->warp->ready |= 1u << current->lane;
+    current->warp->last = current->lane;
     turn = turn + 1 == warp_count ? 0 : turn + 1;
     suspend();
 }
@@ -338,6 +341,7 @@ void Worker::deadlock() {
 
 using namespace emulated;
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 void emulated_collective(unsigned mask, const Collective *operation, void *operands) {
@@ -388,3 +392,4 @@ void emulated_finish_copies(unsigned groups_left) {
 }
 
 } // extern "C"
+#pragma GCC visibility pop

@@ -22,6 +22,7 @@ struct Meeting {
 
 struct Warp {
     unsigned alive, ready; // lanes that have not left; lanes that could run
+    unsigned last;         // the lane that paused last: those after it go first
     unsigned meetings;     // in use, of the array
     Meeting meeting[32];
 };

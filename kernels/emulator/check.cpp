@@ -18,7 +18,7 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     // All that was before is known to all.
     ++time;
     for (unsigned w = 0; w < warps; ++w) {
-        for (unsigned o = 0; o < warps; ++o) known[w][o] = time - 1;
+        for (unsigned o = 0; o < 32; ++o) known[w][o] = time - 1; // blocks before may have had more warps
         known[w][w] = time;
     }
     own_count = 0;
@@ -29,6 +29,7 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     };
     add(&emulated::current, sizeof emulated::current);
     add(emulated::current - emulated::current->number, MOST_THREADS * sizeof(Fiber));
+    add(emulated::current->warp - emulated::current->number / 32, MOST_WARPS * sizeof(Warp));
     add(&block, sizeof block);
     add(launch.image, launch.image_bytes);
     for (unsigned i = 0; i < launch.kernel->parameters; ++i) add(launch.parameters[i], launch.kernel->parameter_bytes[i]);
@@ -41,6 +42,10 @@ void Checker::meet(unsigned came, const unsigned *waiting, unsigned warps) {
     for (unsigned w = 0; w < warps; ++w) {
         if (!(came >> w & 1)) continue;
         for (unsigned o = 0; o < warps; ++o) all[o] = known[w][o] > all[o] ? known[w][o] : all[o];
+    }
+    // All that those who came have done is known: clocks are of one time for all.
+    for (unsigned w = 0; w < warps; ++w) {
+        if (came >> w & 1) all[w] = time;
     }
     ++time;
     for (unsigned w = 0; w < warps; ++w) {
@@ -93,6 +98,9 @@ void Checker::shared(unsigned at, unsigned bytes, bool write, unsigned thread) {
 }
 
 void Checker::device(uintptr_t at, size_t bytes, bool write) {
+    for (unsigned i = 0; i < own_count; ++i) {
+        if (at >= own[i].from && at + bytes <= own[i].to) return;
+    }
     for (const Range &r : last) {
         if (at >= r.from && at + bytes <= r.to) return;
     }
@@ -100,9 +108,6 @@ void Checker::device(uintptr_t at, size_t bytes, bool write) {
     if (allocation_of(at, r.from, r.to) && at + bytes <= r.to) {
         last[turn++ % 4] = r;
         return;
-    }
-    for (unsigned i = 0; i < own_count; ++i) {
-        if (at >= own[i].from && at + bytes <= own[i].to) return;
     }
     if (r.to) {
         emulated_fault("%zu bytes are %s at offset %zu of an allocation of %zu bytes", bytes, write ? "written" : "read",
@@ -151,6 +156,7 @@ inline void look(const void *address, size_t bytes, bool write) {
     int __tsan_atomic##BITS##_compare_exchange_weak(T *p, T *expected, T x, int, int) {                        \
         return __atomic_compare_exchange_n(p, expected, x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);         \
     }
+#pragma GCC visibility push(default)
 extern "C" {
 EMULATED_ACCESS(1)
 EMULATED_ACCESS(2)
@@ -167,3 +173,4 @@ EMULATED_ATOMIC(32, unsigned)
 EMULATED_ATOMIC(64, unsigned long long)
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 }
+#pragma GCC visibility pop

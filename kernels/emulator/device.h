@@ -482,3 +482,4 @@ extern "C" char __ehdr_start __attribute__((visibility("hidden"))), _end __attri
     }
 
 #include "ptx.h"
+#include "hopper.h"

@@ -81,7 +81,7 @@ int compile(Program &p, const std::string &folder, unsigned arch) {
         return fail("the preprocessor failed (is there a g++?)\n");
     }
     write(folder + "/kernel.cpp",
-          "#include \"device.h\"\n" + emulated::rewritten(contents(folder + "/plain.cpp"), contents(sources + "/ptx.h")));
+          "#include \"device.h\"\n" + emulated::rewritten(contents(folder + "/plain.cpp"), contents(sources + "/ptx.h") + contents(sources + "/hopper.h")));
     const char *keep = getenv("DIKAST_EMULATOR_KEEP");
     if (keep) write(std::string(keep) + "/" + file + ".cpp", contents(folder + "/kernel.cpp"));
     const char *checks = emulated::settings().check ? "-fsanitize=thread" : "-O2";
@@ -110,7 +110,7 @@ int compile(Program &p, const std::string &folder, unsigned arch) {
 // never takes an old one, nor one for a real device.
 EXPORT int nvrtcVersion(int *major, int *minor) {
     uint32_t hash = emulated::settings().check ? 2166136261u : 2166136267u;
-    for (const char *name : {"runtime.h", "device.h", "ptx.h", "rewrite.cpp", "nvrtc.cpp"}) {
+    for (const char *name : {"runtime.h", "device.h", "ptx.h", "hopper.h", "rewrite.cpp", "nvrtc.cpp"}) {
         for (unsigned char c : contents(std::string(EMULATOR_SOURCES) + "/" + name)) hash = (hash ^ c) * 16777619u;
     }
     *major = 12;

@@ -147,7 +147,7 @@ std::string call(const std::string &text, const std::vector<Operand> &operands, 
             size_t end = after_word(text, i);
             arguments.push_back(text.substr(i, end - i) + "ll");
             i = end;
-        } else if (isspace((unsigned char)c) || strchr(",{}[]", c)) {
+        } else if (isspace((unsigned char)c) || strchr(",{}[]", c) || (c == '_' && !is_word(text[i + 1]))) {
             ++i;
         } else {
             return "";
@@ -156,6 +156,26 @@ std::string call(const std::string &text, const std::vector<Operand> &operands, 
     std::string out = "ptx::" + name + "(";
     for (size_t a = 0; a < arguments.size(); ++a) out += (a ? ", " : "") + arguments[a];
     return out + "); ";
+}
+
+// The forms with registers of their own that wrappers use: waiting in a loop, electing a lane, products with a predicate.
+std::string compound(const std::string &text, const std::vector<Operand> &operands) {
+    auto in = [&](size_t i) { return "emulated::in_" + operands[i].letter + operands[i].expression; };
+    if (text.find("mbarrier.try_wait.parity") != std::string::npos && operands.size() == 2) {
+        return "ptx::mbarrier_wait_parity(" + in(0) + ", " + in(1) + "); ";
+    }
+    if (text.find("elect.sync") != std::string::npos && operands.size() == 1) {
+        return "emulated::out_r" + operands[0].expression + " = ptx::elect_sync(); ";
+    }
+    if (text.find("wgmma.mma_async") != std::string::npos && text.find(".s32.s8.s8 ") != std::string::npos) {
+        std::string registers;
+        size_t count = 0;
+        for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_r" + operands[count].expression + ", ";
+        if (count + 3 != operands.size() || text.find("n" + std::to_string(2 * count) + "k32") == std::string::npos) return "";
+        return "unsigned *const emulated_sums[] = {" + registers + "}; ptx::wgmma_s8(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " +
+               in(count + 1) + ", " + in(count + 2) + "); ";
+    }
+    return "";
 }
 
 std::string assembly(const std::string &inside, const std::string &instructions) {
@@ -168,6 +188,10 @@ std::string assembly(const std::string &inside, const std::string &instructions)
     if (parts.size() > 1) add_operands(parts[1], true, operands);
     if (parts.size() > 2) add_operands(parts[2], false, operands);
     std::string calls;
+    if (text.find('{') != std::string::npos && text.find(".reg") != std::string::npos) {
+        const std::string c = compound(text, operands);
+        if (!c.empty()) return "{ " + c + "}";
+    }
     for (const std::string &statement : split(text, ';')) {
         const std::string one = trimmed(statement);
         if (one.empty()) continue;

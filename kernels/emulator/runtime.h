@@ -3,6 +3,7 @@
 
 typedef unsigned long emulated_size;
 
+#pragma GCC visibility push(default)
 namespace emulated {
 
 struct Index {
@@ -113,3 +114,4 @@ inline unsigned char *shared_place(unsigned address, unsigned bytes, const char 
 }
 
 } // namespace emulated
+#pragma GCC visibility pop

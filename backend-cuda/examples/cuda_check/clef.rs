@@ -19,11 +19,12 @@ use serde_json::{Value, json};
 
 use crate::report::Report;
 use crate::synth::Random;
-use crate::{clef_attention, clef_delta, clef_head, clef_rows};
+use crate::{clef_attention, clef_delta, clef_head, clef_int8, clef_rows};
 
 /// Single steps of CLEF models against the CPU; `small` leaves out what takes a CPU long.
 pub fn steps<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
     clef_head::head(report, label, cuda, small);
+    clef_int8::int8(report, label, cuda, small);
     clef_rows::rows(report, label, cuda, small);
     clef_attention::attention(report, label, cuda, small);
     clef_delta::delta(report, label, cuda, small);
@@ -31,6 +32,8 @@ pub fn steps<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool
 
 /// Times of single kernels at the 27B's sizes.
 pub fn times(report: &mut Report, cuda: &CudaBackend) {
+    clef_int8::bench(report, cuda);
+    clef_rows::bench(report, cuda);
     clef_attention::bench(report, cuda);
     clef_delta::bench(report, cuda);
 }

@@ -11,7 +11,6 @@ use dikast_core::graph::{
     Columns, Elements, Frequency, Graph, GraphBuilder, Heads, InputKind, Residency, RotaryHeads, Rotation,
     RowOp, Sizes, TensorId, Weight, WeightId,
 };
-use dikast_core::numerics::hadamard::Group;
 use dikast_core::numerics::int8::Int8Mode;
 use dikast_core::{Error, Result};
 use serde_json::json;
@@ -85,7 +84,7 @@ impl Case {
 
     /// The INT8 product of `x` with a weight of `n` rows.
     fn int8(&mut self, name: &str, op: RowOp, n: usize, k: usize) -> TensorId {
-        let rotation = Rotation { group: Some(Group::DEFAULT), mode: Int8Mode::Exact };
+        let rotation = Rotation { group: None, mode: Int8Mode::Exact };
         let (codes, _) = self.b.rotate_quantize(&format!("{name}.in"), op, rotation, false);
         let bytes = (0..n * k).map(|_| (self.random.normal() * 40.0).clamp(-127.0, 127.0) as i8 as u8);
         let weight = (format!("{name}.weight"), vec![n, k], StoredType::I8, bytes.collect());
@@ -132,10 +131,11 @@ impl Case {
         let mut file = (header.len() as u64).to_le_bytes().to_vec();
         file.extend(header.as_bytes());
         file.append(&mut data);
-        let files = ModelFiles::from_memory(
-            "made up",
-            [("model.safetensors".to_owned(), Blob::Owned(Arc::from(file)))],
-        );
+        // Codes must say whether they are rotated.
+        let note = br#"{"quant_method": "int8_tensorwise", "convrot": false}"#;
+        let files = [("model.safetensors", file), ("quantization_config.json", note.to_vec())];
+        let files = files.map(|(name, data)| (name.to_owned(), Blob::Owned(Arc::from(data))));
+        let files = ModelFiles::from_memory("made up", files);
         Ok(Ready { graph, weights: Weights::open(&files, &expected, Checks::HEADERS)? })
     }
 }
@@ -294,6 +294,11 @@ fn causal<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
             let theirs = ready.run(&CpuBackend::new(), &whole, &["context"])?.remove(0);
             Ok((distance(&ours, &theirs), alone(&ready, cuda, lengths, ("context", &ours))?))
         })();
+        // Wide float32 heads need more shared memory than small chips have.
+        if let (256, Err(Error::Unsupported { need, .. })) = (dim, &result) {
+            report.check(&name, need.contains("shared memory"), &format!("refused: {need}"));
+            continue;
+        }
         if let Some((off, same)) = report.outcome(&name, result) {
             report.check(&name, off < 1e-5 && same, &format!("off by {off:.1e}, alone the same bits {same}"));
         }

@@ -13,6 +13,8 @@ use dikast_core::graph::{
 use dikast_core::numerics::hadamard::Group;
 use dikast_core::numerics::int8::{self, Int8Mode};
 use dikast_core::{Error, Result};
+use dikast_cuda::{CudaBackend, RowKernel};
+use serde_json::json;
 
 use crate::report::Report;
 use crate::steps::distance;
@@ -311,7 +313,7 @@ fn functions<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool
     }
 }
 
-/// An INT8 weight and its scales.
+/// An INT8 weight and its scales. Without the ending of a module's weight, nobody asks whether it is rotated.
 fn int8_weight(b: &mut GraphBuilder, name: &str, n: usize, k: usize) -> (WeightId, WeightId) {
     let weight = b.add_weight(Weight {
         name: name.to_owned(),
@@ -337,7 +339,7 @@ fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
                 let (q, _) =
                     b.rotate_quantize("q", RowOp::Copy { x: x[0] }, rotation(64, Int8Mode::Standard), false);
                 let product = |b: &mut GraphBuilder, name: &str, n: usize| {
-                    let w = int8_weight(b, &format!("{name}.weight"), n, DEEP);
+                    let w = int8_weight(b, &format!("{name}.int8"), n, DEEP);
                     b.int8_linear(name, q, w, None, None)
                 };
                 let (rows, gates) = (product(b, "rows", width), product(b, "gates", 2 * width));
@@ -433,6 +435,28 @@ fn convolutions<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: b
         })();
         if let Some((good, detail)) = report.outcome(&name, result) {
             report.check(&name, good, &detail);
+        }
+    }
+}
+
+/// Times at the sizes of CLEF 27B.
+pub fn bench(report: &mut Report, cuda: &CudaBackend) {
+    let kernels = [
+        ("rms_norm 5120 f32", RowKernel::RmsNorm { kept: false }, 5120),
+        ("rms_norm 5120 f32, rows kept", RowKernel::RmsNorm { kept: true }, 5120),
+        ("gated_rms_norm 6144 bf16", RowKernel::GatedRmsNorm, 6144),
+        ("sigmoid_gate 6144 bf16", RowKernel::SigmoidGate, 6144),
+        ("copy 17408 bf16", RowKernel::Copy, 17_408),
+        ("causal_conv 10240 bf16", RowKernel::CausalConv, 10_240),
+    ];
+    for (name, kernel, width) in kernels {
+        for tokens in [298, 1502, 12_016] {
+            let Some(time) = report.outcome(name, cuda.time_rows(kernel, width, tokens)) else { continue };
+            let rate = time.bytes as f64 / time.microseconds / 1e3;
+            report.figure(
+                format!("{name} m={tokens}: {:.1} us, {rate:.0} GB/s", time.microseconds),
+                json!({ "rows": name, "m": tokens, "us": time.microseconds, "gb_s": rate }),
+            );
         }
     }
 }

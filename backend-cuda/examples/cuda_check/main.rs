@@ -5,7 +5,7 @@
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model CLEF] [--work FOLDER]
 //! ```
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
-//! `clef` (its steps and models), `clef-steps`, `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
+//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
 //! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
@@ -24,6 +24,7 @@ mod clef_bench;
 mod clef_callers;
 mod clef_delta;
 mod clef_head;
+mod clef_int8;
 mod clef_layers;
 mod clef_models;
 mod clef_rows;
@@ -217,10 +218,22 @@ fn main() -> ExitCode {
             clef::times(&mut report, &timed);
         }
     }
+    if arguments.only.as_deref() == Some("clef-attention") {
+        clef_attention::attention(&mut report, "best", &cuda, arguments.small);
+        if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_attention::attention(&mut report, "sm89", &cuda, arguments.small);
+        }
+    }
     if arguments.only.as_deref() == Some("tiny") {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
+    }
+    if wants("int8") {
+        clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
+        if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_int8::kernels(&mut report, "sm89", &cuda, true);
+        }
     }
     if wants("models") {
         let best = || CudaBackend::open(options.clone());
@@ -291,6 +304,9 @@ fn main() -> ExitCode {
     if wants("queue") {
         let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };
         queue::concurrent(&mut report, "best", || CudaBackend::open(CudaOptions::default()), &load);
+    }
+    if arguments.only.as_deref() == Some("clef-rows") {
+        clef_rows::rows(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("memory") {
         bench::memory(&mut report, &options);

@@ -5,11 +5,12 @@ use dikast_core::{Error, Result};
 
 use super::Builder;
 use crate::args::{self, Address};
+use crate::device::Target;
 use crate::launch::{Grid, Launch};
 use crate::layout::Stored;
 
 args::arguments! {
-    /// `causal_attention.cu`, `causal_attention_f32.cu`
+    /// `causal_attention.cu`, `causal_attention_f32.cu`, `sm90_causal_attention.cu`
     CausalAttention {
         q: Address, k: Address, v: Address, out: Address, tiles: Address, tile_count: Address,
         q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, group: i32, scale: f32, pad: i32,
@@ -126,9 +127,17 @@ impl Builder<'_> {
         let instance =
             Instance::of(head_dim, heads / kv_heads, blocks, self.device.processors, self.device.shared)
                 .ok_or_else(too_wide)?;
-        let grid =
-            Grid::new(heads / instance.pack, list.capacity, 128 * instance.pack).shared(instance.shared());
-        self.launch("causal_attention", instance.entry, grid, &arguments)
+        let grid = Grid::new(heads / instance.pack, list.capacity, 128 * instance.pack);
+        if self.device.target == Target::Hopper && !self.portable && instance.width == 256 {
+            let entry = match instance.pack {
+                1 => "sm90_causal_attention_256",
+                _ => "sm90_causal_attention_256_pair",
+            };
+            // Queries, two steps of keys and values, and 1024 bytes to align.
+            let shared = (instance.pack + 4) * TILE * instance.width * 2 + 1024;
+            return self.launch("sm90_causal_attention", entry, grid.shared(shared), &arguments);
+        }
+        self.launch("causal_attention", instance.entry, grid.shared(instance.shared()), &arguments)
     }
 }
 

@@ -22,6 +22,19 @@ args::arguments! {
     }
 }
 
+/// Rows of a block. Every block reads three rows before its own: as many as keep the multiprocessors busy.
+pub(super) fn block_rows(capacity: usize) -> usize {
+    match capacity {
+        0..=512 => 8,
+        513..=4096 => 16,
+        _ => 32,
+    }
+}
+
+pub(super) fn grid(channels: usize, capacity: usize) -> Grid {
+    Grid::new((channels / CHANNELS).div_ceil(THREADS), capacity.div_ceil(block_rows(capacity)), THREADS)
+}
+
 impl Builder<'_> {
     pub(super) fn causal_conv(&self, step: &Step) -> Result<Launch> {
         let Step::CausalConv { x, weight, offsets, out } = *step else {
@@ -49,13 +62,7 @@ impl Builder<'_> {
             (Stored::BF16, Stored::F32) => "causal_conv_bf16_to_f32",
             (from, to) => return Err(self.device.lacks(format!("a convolution of {from:?} to {to:?}"))),
         };
-        // Every block reads three rows before its own: as many rows a block as keep the multiprocessors busy.
         let capacity = self.capacity(out);
-        let block_rows = match capacity {
-            0..=512 => 8,
-            513..=4096 => 16,
-            _ => 32,
-        };
         let arguments = CausalConv {
             x: self.tensor(x.tensor)? + (x.start * self.stored(x.tensor).bytes()) as u64,
             weight: self.vector(weight)?,
@@ -65,10 +72,9 @@ impl Builder<'_> {
             sequences: self.block + InputLayout::size_offset(*sequences) as u64,
             pitch: pitch as i32,
             channels: channels as i32,
-            block_rows: block_rows as i32,
+            block_rows: block_rows(capacity) as i32,
             pad: 0,
         };
-        let grid = Grid::new((channels / CHANNELS).div_ceil(THREADS), capacity.div_ceil(block_rows), THREADS);
-        self.launch("causal_conv", entry, grid, &arguments)
+        self.launch("causal_conv", entry, grid(channels, capacity), &arguments)
     }
 }

@@ -22,7 +22,7 @@ arguments! {
     GatedDelta {
         x: Address, gates: Address, decay: Address, decay_bias: Address, offsets: Address, sequences: Address,
         keys: Address, pairs: Address, factors: Address, out: Address, from: Address, to: Address,
-        pitch: i32, key_heads: i32, value_heads: i32, out_stored: i32, stages: i32, pad: i32,
+        pitch: i32, key_heads: i32, value_heads: i32, stages: i32,
     }
 }
 
@@ -44,7 +44,7 @@ impl Builder<'_> {
             return Err(Error::Internal("not a delta step".to_owned()));
         };
         let stored = self.stored(x);
-        if stored == Stored::F16 || self.stored(gates) != Stored::F32 || self.stored(out) == Stored::F16 {
+        if self.stored(gates) != Stored::F32 || self.stored(out) != stored {
             return Err(self.device.lacks("the gated delta rule on these formats"));
         }
         if key_heads == 0 || value_heads % key_heads != 0 {
@@ -52,21 +52,15 @@ impl Builder<'_> {
                 "{value_heads} value heads for {key_heads} key heads (a multiple is needed)"
             )));
         }
-        let entries = entries(key_dim, stored).filter(|_| key_dim == value_dim).ok_or_else(|| {
+        let first = chunks_entry(key_dim, stored).filter(|_| key_dim == value_dim).ok_or_else(|| {
             self.device
                 .lacks(format!("delta heads {key_dim} and {value_dim} wide (both 32, 64 or 128 are needed)"))
         })?;
 
         let room = Room::of(self.graph, x, (key_heads, key_dim), value_heads, &self.bucket, stored);
-        // Few sequences spread over more processors; many read less with all columns of a head in one block.
         let sequences = self.bucket.sequences;
-        let warps = match (key_dim, entries.wide) {
-            (128, Some(_)) if 2 * value_heads * sequences > self.device.processors => 8,
-            (32, _) => 2,
-            _ => 4,
-        };
-        let stage = stage_bytes(key_dim, stored, warps);
-        let stages = if 2 * stage <= self.device.shared { 2 } else { 1 };
+        let walk =
+            choose((key_dim, stored), value_heads * sequences, (self.device.processors, self.device.shared));
         let keys = self.scratch();
         let pairs = keys + room.keys as u64;
         let arguments = GatedDelta {
@@ -85,46 +79,59 @@ impl Builder<'_> {
             pitch: self.cols(x) as i32,
             key_heads: key_heads as i32,
             value_heads: value_heads as i32,
-            out_stored: self.stored(out) as i32,
-            stages: stages as i32,
-            pad: 0,
+            stages: walk.stages as i32,
         };
         let rows = 2 * planes(stored) * CHUNK * (2 * key_dim + 16);
         let shared = rows.max(2 * CHUNK * FLOAT_PITCH * 4);
         let chunks = Grid::new(value_heads, room.slots, 128).shared(shared);
-        let blocks = value_heads * (key_dim / 16 / warps);
-        let state = Grid::new(blocks, sequences, 32 * warps).shared(stages * stage);
-        let walk = if warps == 8 { entries.wide.unwrap_or(entries.state) } else { entries.state };
+        let blocks = value_heads * (key_dim / 16 / walk.warps);
+        let state = Grid::new(blocks, sequences, 32 * walk.warps).shared(walk.stages * walk.stage);
         Ok(vec![
-            self.launch("gated_delta_chunks", entries.chunks, chunks, &arguments)?,
-            self.launch("gated_delta_state", walk, state, &arguments)?,
+            self.launch("gated_delta_chunks", first, chunks, &arguments)?,
+            self.launch("gated_delta_state", walk.entry, state, &arguments)?,
         ])
     }
 }
 
-/// The kernels for heads of a width.
-struct Entries {
-    chunks: &'static str,
-    state: &'static str,
-    /// The second with all columns of a head in one block.
-    wide: Option<&'static str>,
+/// The first kernel for heads of a width.
+fn chunks_entry(width: usize, stored: Stored) -> Option<&'static str> {
+    Some(match (width, stored) {
+        (32, Stored::F32) => "gated_delta_chunks_32_f32",
+        (64, Stored::F32) => "gated_delta_chunks_64_f32",
+        (128, Stored::F32) => "gated_delta_chunks_128_f32",
+        (32, Stored::BF16) => "gated_delta_chunks_32_bf16",
+        (64, Stored::BF16) => "gated_delta_chunks_64_bf16",
+        (128, Stored::BF16) => "gated_delta_chunks_128_bf16",
+        _ => return None,
+    })
 }
 
-fn entries(width: usize, stored: Stored) -> Option<Entries> {
-    let (chunks, state, wide) = match (width, stored) {
-        (32, Stored::F32) => ("gated_delta_chunks_32_f32", "gated_delta_state_32_f32", None),
-        (64, Stored::F32) => ("gated_delta_chunks_64_f32", "gated_delta_state_64_f32", None),
-        (128, Stored::F32) => ("gated_delta_chunks_128_f32", "gated_delta_state_128_f32", None),
-        (32, Stored::BF16) => ("gated_delta_chunks_32_bf16", "gated_delta_state_32_bf16", None),
-        (64, Stored::BF16) => ("gated_delta_chunks_64_bf16", "gated_delta_state_64_bf16", None),
-        (128, Stored::BF16) => (
-            "gated_delta_chunks_128_bf16",
-            "gated_delta_state_128_bf16",
-            Some("gated_delta_state_128_bf16_wide"),
-        ),
-        _ => return None,
+/// The second kernel; every choice gives the same bits.
+struct Walk {
+    entry: &'static str,
+    warps: usize,
+    /// Bytes of a chunk's operands.
+    stage: usize,
+    stages: usize,
+}
+
+/// The second kernel for `heads` heads of all sequences together.
+fn choose((width, stored): (usize, Stored), heads: usize, (processors, shared): (usize, usize)) -> Walk {
+    // Few heads spread over more processors; many read less with all columns of a head in one block.
+    let wide = 2 * heads > processors;
+    let ahead = |warps| 2 * stage_bytes(width, stored, warps) <= shared;
+    let (entry, warps, most) = match (width, stored) {
+        (32, Stored::F32) => ("gated_delta_state_32_f32", 2, 1),
+        (64, Stored::F32) => ("gated_delta_state_64_f32", 4, 1),
+        (_, Stored::F32) => ("gated_delta_state_128_f32", 4, 1),
+        (32, _) => ("gated_delta_state_32_bf16", 2, 3),
+        (64, _) => ("gated_delta_state_64_bf16", 4, 3),
+        _ if wide && ahead(8) => ("gated_delta_state_128_bf16_wide", 8, 3),
+        _ if ahead(4) => ("gated_delta_state_128_bf16", 4, 3),
+        _ => ("gated_delta_state_128_bf16_single", 4, 1),
     };
-    Some(Entries { chunks, state, wide })
+    let stage = stage_bytes(width, stored, warps);
+    Walk { entry, warps, stage, stages: (shared / stage).clamp(1, most) }
 }
 
 /// Planes of an operand: float32 rows are split into head and tail.
@@ -207,11 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_fits_the_chips() {
-        // Two for Hopper at the large models' size, one for Ada.
-        assert!(2 * stage_bytes(128, Stored::BF16, 8) <= 227 << 10);
-        assert!(stage_bytes(128, Stored::BF16, 4) <= 99 << 10);
-        assert!(stage_bytes(128, Stored::F32, 4) <= 227 << 10);
-        assert!(stage_bytes(64, Stored::F32, 4) <= 99 << 10);
+    fn operands_fit_the_chips() {
+        let hopper = (132, 227 << 10);
+        let name = |heads| choose((128, Stored::BF16), heads, hopper).entry;
+        assert_eq!(name(48), "gated_delta_state_128_bf16");
+        assert_eq!(name(96), "gated_delta_state_128_bf16_wide");
+        assert_eq!(choose((128, Stored::BF16), 96, hopper).stages, 3);
+        for shared in [99 << 10, 163 << 10, 227 << 10] {
+            for (width, stored) in
+                [32, 64, 128].into_iter().flat_map(|w| [(w, Stored::F32), (w, Stored::BF16)])
+            {
+                let walk = choose((width, stored), 48, (132, shared));
+                // The kernels that fetch ahead have room for it.
+                assert!(walk.stages > 1 || stored == Stored::F32 || walk.entry.ends_with("single"));
+                // float32 rows of the widest heads need a Hopper.
+                let fits = walk.stages * walk.stage <= shared;
+                assert!(fits || (width, stored) == (128, Stored::F32), "{} in {shared}", walk.entry);
+            }
+        }
     }
 }

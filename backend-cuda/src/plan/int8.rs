@@ -84,6 +84,6 @@ impl Builder<'_> {
 pub(super) fn scratch_bytes(graph: &Graph, step: &Step, bucket: &Sizes) -> usize {
     let (Step::Int8Linear { codes, .. } | Step::Int8LinearGated { codes, .. }) = *step else { return 0 };
     debug_assert_eq!(graph.tensor(codes).dtype, DType::I8);
-    let width = graph.tensor(codes).shape.iter().skip(1).map(|d| d.bind(bucket)).product();
+    let width: usize = graph.tensor(codes).shape.iter().skip(1).map(|d| d.bind(bucket)).product();
     int8_gemm::scratch_bytes(layout::k_blocks(width, 1))
 }

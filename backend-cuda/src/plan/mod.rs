@@ -7,6 +7,7 @@ mod int8;
 mod joint;
 mod media;
 mod rotary;
+mod row_trial;
 mod rows;
 
 use std::sync::Arc;
@@ -28,6 +29,9 @@ use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::resident::CudaResident;
+
+pub use row_trial::{RowKernel, RowTime};
+pub(crate) use int8::Int8Gemm;
 
 /// Threads of the kernels that take one row a block.
 const ROW_THREADS: usize = 256;
@@ -633,7 +637,7 @@ impl Builder<'_> {
 /// Bytes of activations and of what the steps need while they run, one at a time.
 pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes, keep_all: bool) -> usize {
     let scratch =
-        |step| delta::scratch_bytes(graph, step, bucket).max(int8::scratch_bytes(graph, step, bucket));
+        |step: &Step| delta::scratch_bytes(graph, step, bucket).max(int8::scratch_bytes(graph, step, bucket));
     let scratch = graph.steps().iter().map(scratch).max();
     activation_bytes(&layout::arena(graph, bucket, keep_all)) as usize + scratch.unwrap_or(0)
 }

@@ -10,10 +10,10 @@ use crate::launch::{Grid, Launch};
 use crate::layout::Stored;
 
 /// Columns of a row that a warp holds, and neighbours that a thread holds.
-const WARP_ELEMENTS: usize = 1024;
+pub(super) const WARP_ELEMENTS: usize = 1024;
 const SPAN: usize = 16;
 /// Shared memory of a warp.
-const ROOM_BYTES: usize = 2 * (16 * 20 + 16) * 4;
+pub(super) const ROOM_BYTES: usize = 2 * (16 * 20 + 16) * 4;
 /// Most warps of a block where rows are not just copied.
 const MOST_WARPS: usize = 8;
 /// Widest head whose norm a warp takes, and the number of columns that heads must divide.
@@ -32,6 +32,15 @@ args::arguments! {
     RotateQuantize {
         op: RowFunction, kept: Address, codes: Address, scales: Address, rows: Address,
         capacity: i32, digits: i32, exact: i32, kept_stored: i32,
+    }
+}
+
+/// The quantizer of rows as they are and its most warps: fewer registers let more blocks of many warps in.
+pub(super) fn copy_entry(warps: usize) -> (&'static str, usize) {
+    match warps {
+        0..=8 => ("rotate_quantize_copy_8", 8),
+        9..=17 => ("rotate_quantize_copy_17", 17),
+        _ => ("rotate_quantize_copy_32", 32),
     }
 }
 
@@ -69,12 +78,7 @@ impl Builder<'_> {
                 };
                 let (kernel, entry, most) = match op {
                     RowOp::Copy { x } => {
-                        // Blocks of few warps fit a multiprocessor best where registers allow for more of them.
-                        let (entry, most) = match self.cols(x).div_ceil(WARP_ELEMENTS) {
-                            0..=8 => ("rotate_quantize_copy_8", 8),
-                            9..=17 => ("rotate_quantize_copy_17", 17),
-                            _ => ("rotate_quantize_copy_32", 32),
-                        };
+                        let (entry, most) = copy_entry(self.cols(x).div_ceil(WARP_ELEMENTS));
                         ("rotate_quantize", entry, most)
                     }
                     RowOp::RmsNorm { .. } => ("rotate_quantize", "rotate_quantize_rms_norm_8", MOST_WARPS),
