@@ -175,6 +175,11 @@ DEVICE void settle(float (&d)[COUNT]) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
+template <int COUNT>
+DEVICE void settle(int (&d)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
 
 // Starts one k-block (128 bytes): a new sum in `d`, one group, complete after a wait. `a`, `b`: lower halves of descriptors.
 template <int N>

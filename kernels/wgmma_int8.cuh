@@ -177,13 +177,6 @@ struct WgmmaInt8<256> {
     }
 };
 
-// The compiler takes these registers as written here: no use of them moves over this point.
-template <int COUNT>
-DEVICE void settle(int (&d)[COUNT]) {
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+r"(d[i])::"memory");
-}
-
 // Starts one k-block (128 bytes) as one group; what is under way may go to the same sums. `keep` = 0 starts new ones. `a`,
 // `b`: lower halves of descriptors.
 template <int N>

@@ -1,6 +1,6 @@
-//! Which INT8 kernel, tile, cluster and cut of k a product gets: plain arithmetic, tested without a GPU.
+//! Which kernel, tile, cluster and cut of k an INT8 or a bfloat16 product gets: plain arithmetic, tested without a GPU.
 //!
-//! Sums are exact integers, so that no choice changes the bits of a result.
+//! No choice changes the bits of a result: sums of INT8 are exact integers, those of bfloat16 go over k in order.
 
 use dikast_core::graph::Activation;
 
@@ -24,9 +24,19 @@ pub(crate) struct Choice {
     pub(crate) partials: usize,
 }
 
+/// What is multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operands {
+    /// Signed bytes, with scales.
+    Int8,
+    /// bfloat16.
+    Half,
+}
+
 /// A product: rows of the weight as padded on the device, its k-blocks, the most tokens, and how results leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
+    pub(crate) operands: Operands,
     pub(crate) weight_rows: usize,
     pub(crate) k_blocks: usize,
     pub(crate) tokens: usize,
@@ -46,6 +56,8 @@ pub(crate) enum Exit {
     Rows16,
     /// Staged rows of bfloat16, gated.
     Gated16,
+    /// Staged rows of float32, gated: products of bfloat16.
+    Gated32,
 }
 
 /// What is done with the sums of a product.
@@ -59,7 +71,7 @@ pub(crate) struct End {
 }
 
 impl Exit {
-    pub(crate) fn of(end: End) -> Self {
+    pub(crate) fn of(operands: Operands, end: End) -> Self {
         let End { columns, gate, bias, residual, stored } = end;
         if !matches!(gate, None | Some(Activation::Silu)) || (residual && stored != Stored::F32) {
             return Self::Portable;
@@ -72,6 +84,7 @@ impl Exit {
             (false, Stored::F32) => Self::Rows32,
             (false, Stored::BF16) => Self::Rows16,
             (true, Stored::BF16) => Self::Gated16,
+            (true, Stored::F32) if operands == Operands::Half => Self::Gated32,
             _ => Self::Direct,
         }
     }
@@ -83,48 +96,65 @@ impl Exit {
             Self::Rows32 => 128 * 4 + 16,
             Self::Rows16 => 128 * 2 + 16,
             Self::Gated16 => 64 * 2 + 16,
+            Self::Gated32 => 64 * 4 + 16,
         }
     }
 }
 
 /// A compiled tile of Hopper's kernel: warpgroups of 64 weight rows, tokens, blocks that a multiprocessor's registers hold,
-/// and its entry points by exit: direct, staged float32, staged bfloat16, gated. Empty ones are not compiled.
+/// and its entry points by exit: direct, staged float32, staged bfloat16, gated in bfloat16, gated in float32. Empty ones are
+/// not compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tile {
     groups: usize,
     tokens: usize,
     resident: usize,
-    entries: [&'static str; 4],
+    entries: [&'static str; 5],
 }
 
 macro_rules! tile {
-    ($groups:literal, $tokens:literal, $resident:literal, direct) => {
-        tile!($groups, $tokens, $resident, [tile!(@ $groups $tokens ""), "", "", ""])
+    ($kernel:literal, $groups:literal, $tokens:literal, $resident:literal, [$($exit:tt),*]) => {
+        Tile {
+            groups: $groups,
+            tokens: $tokens,
+            resident: $resident,
+            entries: [$(tile!($kernel, $groups, $tokens, $exit)),*],
+        }
     };
-    ($groups:literal, $tokens:literal, staged) => {
-        tile!($groups, $tokens, 1, ["", tile!(@ $groups $tokens "_f32"), tile!(@ $groups $tokens "_bf16"),
-            tile!(@ $groups $tokens "_gated")])
+    ($kernel:literal, $groups:literal, $tokens:literal, "") => {
+        ""
     };
-    ($groups:literal, $tokens:literal, $resident:literal, $entries:expr) => {
-        Tile { groups: $groups, tokens: $tokens, resident: $resident, entries: $entries }
+    ($kernel:literal, $groups:literal, $tokens:literal, "direct") => {
+        concat!($kernel, "_", $groups, "_", $tokens)
     };
-    (@ $groups:literal $tokens:literal $exit:literal) => {
-        concat!("sm90_int8_gemm_", $groups, "_", $tokens, $exit)
+    ($kernel:literal, $groups:literal, $tokens:literal, $exit:literal) => {
+        concat!($kernel, "_", $groups, "_", $tokens, "_", $exit)
     };
 }
 
-const TILES: [Tile; 11] = [
-    tile!(2, 256, staged),
-    tile!(2, 192, staged),
-    tile!(2, 160, staged),
-    tile!(2, 128, staged),
-    tile!(2, 128, 1, direct),
-    tile!(2, 96, 1, direct),
-    tile!(2, 64, 1, direct),
-    tile!(2, 32, 1, direct),
-    tile!(1, 64, 1, direct),
-    tile!(1, 32, 2, direct),
-    tile!(1, 16, 2, direct),
+const INT8_TILES: [Tile; 11] = [
+    tile!("sm90_int8_gemm", 2, 256, 1, ["", "f32", "bf16", "gated", ""]),
+    tile!("sm90_int8_gemm", 2, 192, 1, ["", "f32", "bf16", "gated", ""]),
+    tile!("sm90_int8_gemm", 2, 160, 1, ["", "f32", "bf16", "gated", ""]),
+    tile!("sm90_int8_gemm", 2, 128, 1, ["", "f32", "bf16", "gated", ""]),
+    tile!("sm90_int8_gemm", 2, 128, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_int8_gemm", 2, 96, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_int8_gemm", 2, 64, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_int8_gemm", 2, 32, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_int8_gemm", 1, 64, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_int8_gemm", 1, 32, 2, ["direct", "", "", "", ""]),
+    tile!("sm90_int8_gemm", 1, 16, 2, ["direct", "", "", "", ""]),
+];
+
+const HALF_TILES: [Tile; 8] = [
+    tile!("sm90_half_gemm", 2, 256, 1, ["", "f32", "", "gated", "gated32"]),
+    tile!("sm90_half_gemm", 2, 192, 1, ["", "f32", "", "gated", "gated32"]),
+    tile!("sm90_half_gemm", 2, 160, 1, ["", "f32", "", "gated", "gated32"]),
+    tile!("sm90_half_gemm", 2, 128, 1, ["", "f32", "", "gated", "gated32"]),
+    tile!("sm90_half_gemm", 2, 128, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_half_gemm", 2, 64, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_half_gemm", 1, 64, 1, ["direct", "", "", "", ""]),
+    tile!("sm90_half_gemm", 1, 16, 2, ["direct", "", "", "", ""]),
 ];
 
 /// Row tiles × token tiles of a cluster. Clusters of four fit on too few multiprocessors.
@@ -146,7 +176,16 @@ pub(crate) fn scratch_bytes(k_blocks: usize) -> usize {
     if k_blocks > SHALLOW_BLOCKS { MOST_PARTIALS } else { 0 }
 }
 
-/// The choice for a product.
+/// The choice for a product of bfloat16; none where Hopper's kernel does not do it.
+pub(crate) fn choose_half(chip: Chip, shape: Shape) -> Option<Choice> {
+    if chip.target != Target::Hopper || shape.exit == Exit::Portable {
+        return None;
+    }
+    let all = ranked(chip, shape).into_iter();
+    all.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(choice, _)| choice)
+}
+
+/// The choice for a product of INT8.
 pub(crate) fn choose(chip: Chip, shape: Shape) -> Choice {
     if chip.target != Target::Hopper || shape.exit == Exit::Portable {
         return portable(shape);
@@ -182,6 +221,7 @@ impl Tile {
             Exit::Rows32 => self.entries[1],
             Exit::Rows16 => self.entries[2],
             Exit::Gated16 => self.entries[3],
+            Exit::Gated32 => self.entries[4],
         };
         if !staged.is_empty() {
             return Some((staged, exit));
@@ -229,7 +269,8 @@ impl Tile {
                 let clusters = if stream { slots.min(items * shape.k_blocks / 4) } else { slots.min(items) };
                 let partials = if stream { clusters * size * rows * self.tokens * 4 } else { 0 };
                 if stream
-                    && (clusters < 2
+                    && (shape.operands != Operands::Int8
+                        || clusters < 2
                         || items.is_multiple_of(clusters)
                         || shape.k_blocks <= SHALLOW_BLOCKS
                         || partials > MOST_PARTIALS
@@ -242,7 +283,10 @@ impl Tile {
                     .shared(ALIGNING + stages * stage + staged * SLICE * exit.pitch())
                     .cluster(size);
                 let choice = Choice {
-                    kernel: "sm90_int8_gemm",
+                    kernel: match shape.operands {
+                        Operands::Int8 => "sm90_int8_gemm",
+                        Operands::Half => "sm90_half_gemm",
+                    },
                     entry,
                     grid,
                     row_tiles,
@@ -324,7 +368,11 @@ impl Round {
 
 fn ranked(chip: Chip, shape: Shape) -> Vec<(Choice, f64)> {
     let mut all = Vec::new();
-    for tile in &TILES {
+    let tiles: &[Tile] = match shape.operands {
+        Operands::Int8 => &INT8_TILES,
+        Operands::Half => &HALF_TILES,
+    };
+    for tile in tiles {
         for cluster in CLUSTERS {
             tile.choices(chip, shape, cluster, &mut all);
         }
@@ -345,10 +393,11 @@ mod tests {
     use crate::layout;
 
     const H200: Chip = Chip { target: Target::Hopper, processors: 132, shared: 232_448 };
-    const EXITS: [Exit; 4] = [Exit::Direct, Exit::Rows32, Exit::Rows16, Exit::Gated16];
+    const EXITS: [Exit; 5] = [Exit::Direct, Exit::Rows32, Exit::Rows16, Exit::Gated16, Exit::Gated32];
 
     fn tile_of(choice: Choice) -> &'static Tile {
-        TILES.iter().find(|t| t.entries.contains(&choice.entry)).expect("listed")
+        let mut tiles = INT8_TILES.iter().chain(&HALF_TILES);
+        tiles.find(|t| t.entries.contains(&choice.entry)).expect("listed")
     }
 
     #[test]
@@ -359,10 +408,14 @@ mod tests {
                 for k_blocks in [1, 2, 3, 6, 40, 136] {
                     for tokens in [1, 63, 64, 65, 128, 298, 1502, 4096] {
                         for exit in EXITS {
-                            let shape = Shape { weight_rows, k_blocks, tokens, exit };
+                            let operands = Operands::Int8;
+                            let shape = Shape { operands, weight_rows, k_blocks, tokens, exit };
+                            let half = Shape { operands: Operands::Half, ..shape };
                             let mut choices = vec![choose(chip, shape)];
+                            assert_eq!(choose_half(chip, half).is_some(), target == Target::Hopper);
                             if target == Target::Hopper {
                                 choices.extend(candidates(chip, shape));
+                                choices.extend(candidates(chip, half));
                             }
                             choices.into_iter().for_each(|c| check(chip, shape, c));
                         }
@@ -378,7 +431,7 @@ mod tests {
         assert!(grid.threads <= 384 && grid.blocks[0] > 0 && grid.blocks[1] > 0);
         assert_eq!(grid.blocks[0] % grid.cluster, 0);
         assert!(choice.partials <= scratch_bytes(shape.k_blocks));
-        if choice.kernel != "sm90_int8_gemm" {
+        if choice.kernel == "sm89_int8_gemm" {
             return;
         }
         let tile = tile_of(choice);
@@ -399,15 +452,23 @@ mod tests {
 
     #[test]
     fn every_tile_is_compiled() {
-        let source = include_str!("../../kernels/sm90_int8_gemm.cu");
-        for tile in &TILES {
-            let direct = format!(
-                "INSTANCE({}_{}, {}, {}, DIRECT)",
-                tile.groups, tile.tokens, tile.groups, tile.tokens
-            );
-            let staged = format!("STAGED({})", tile.tokens);
-            assert_eq!(tile.entries[0].is_empty(), !source.contains(&direct) || !tile.entries[1].is_empty());
-            assert!(tile.entries[1].is_empty() || (tile.groups == 2 && source.contains(&staged)), "{tile:?}");
+        let int8 = include_str!("../../kernels/sm90_int8_gemm.cu");
+        let half = include_str!("../../kernels/sm90_half_gemm.cu");
+        let tiles = INT8_TILES.iter().map(|t| (int8, t)).chain(HALF_TILES.iter().map(|t| (half, t)));
+        for (source, tile) in tiles {
+            let Tile { groups, tokens, .. } = *tile;
+            let line = if tile.entries[0].is_empty() {
+                format!("STAGED({tokens})")
+            } else {
+                format!("INSTANCE({groups}_{tokens}, {groups}, {tokens}, DIRECT)")
+            };
+            assert!(source.contains(&line), "{line}");
+            for exit in
+                tile.entries.iter().filter(|e| !e.is_empty()).skip(usize::from(!tile.entries[0].is_empty()))
+            {
+                let suffix = exit.rsplit('_').next().unwrap_or_default();
+                assert!(source.contains(&format!("TOKENS##_{suffix},")), "{exit}");
+            }
         }
     }
 
@@ -422,7 +483,8 @@ mod tests {
         ];
         for (weight_rows, k_blocks, exit) in shapes {
             for tokens in [298, 1502, 12_016] {
-                let choice = choose(H200, Shape { weight_rows, k_blocks, tokens, exit });
+                let choice =
+                    choose(H200, Shape { operands: Operands::Int8, weight_rows, k_blocks, tokens, exit });
                 let tile = tile_of(choice);
                 assert!(tile.tokens >= 128 && choice.slots > 0, "{choice:?}");
                 assert!(choice.grid.blocks[0] * 20 >= 132 * 17, "{choice:?}");
@@ -433,13 +495,14 @@ mod tests {
     #[test]
     fn exits_are_those_that_kernels_have() {
         let end = End { columns: 5120, gate: None, bias: false, residual: true, stored: Stored::F32 };
-        assert_eq!(Exit::of(end), Exit::Rows32);
-        assert_eq!(Exit::of(End { bias: true, ..end }), Exit::Direct);
-        assert_eq!(Exit::of(End { columns: 5, ..end }), Exit::Direct);
-        assert_eq!(Exit::of(End { stored: Stored::BF16, ..end }), Exit::Portable);
+        assert_eq!(Exit::of(Operands::Int8, end), Exit::Rows32);
+        assert_eq!(Exit::of(Operands::Int8, End { bias: true, ..end }), Exit::Direct);
+        assert_eq!(Exit::of(Operands::Int8, End { columns: 5, ..end }), Exit::Direct);
+        assert_eq!(Exit::of(Operands::Int8, End { stored: Stored::BF16, ..end }), Exit::Portable);
         let gated = End { gate: Some(Activation::Silu), residual: false, stored: Stored::BF16, ..end };
-        assert_eq!(Exit::of(gated), Exit::Gated16);
-        assert_eq!(Exit::of(End { stored: Stored::F32, ..gated }), Exit::Direct);
-        assert_eq!(Exit::of(End { gate: Some(Activation::Relu), ..gated }), Exit::Portable);
+        assert_eq!(Exit::of(Operands::Int8, gated), Exit::Gated16);
+        assert_eq!(Exit::of(Operands::Int8, End { stored: Stored::F32, ..gated }), Exit::Direct);
+        assert_eq!(Exit::of(Operands::Half, End { stored: Stored::F32, ..gated }), Exit::Gated32);
+        assert_eq!(Exit::of(Operands::Int8, End { gate: Some(Activation::Relu), ..gated }), Exit::Portable);
     }
 }

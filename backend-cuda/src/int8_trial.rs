@@ -6,7 +6,7 @@ use dikast_core::{Error, Result};
 use crate::backend::CudaBackend;
 use crate::device::Target;
 use crate::gemm::Chip;
-use crate::int8_gemm::{self, Choice, End, Exit, Shape};
+use crate::int8_gemm::{self, Choice, End, Exit, Operands, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, K_BLOCK, Stored};
 use crate::memory::DeviceMemory;
@@ -129,7 +129,7 @@ impl Product {
             || case.n == 0
             || case.k == 0
             || case.tokens == 0
-            || (case.gated && case.n % 2 > 0)
+            || (case.gated && !case.n.is_multiple_of(2))
         {
             return Err(Error::Internal(format!("no product: {case:?}")));
         }
@@ -199,10 +199,11 @@ impl Product {
             stored: self.stored,
         };
         Shape {
+            operands: Operands::Int8,
             weight_rows: self.weight_rows,
             k_blocks: self.k_blocks,
             tokens: self.case.bucket,
-            exit: Exit::of(end),
+            exit: Exit::of(Operands::Int8, end),
         }
     }
 

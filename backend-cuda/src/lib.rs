@@ -33,8 +33,8 @@ mod sources;
 mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
-pub use plan::{RowKernel, RowTime};
 pub use int8_trial::{Int8Case, Int8Trial};
+pub use plan::{RowKernel, RowTime};
 pub use probe::{Driver, driver};
 pub use profile::{GemmTime, ProductKind};
 pub use resident::CudaResident;

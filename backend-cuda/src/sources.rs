@@ -66,14 +66,18 @@ sources![
     "sm89_int8_gemm.cu",
     "sm90_causal_attention.cu",
     "sm90_fp8_gemm.cu",
+    "sm90_half_gemm.cu",
     "sm90_int8_gemm.cu",
     "sm90_linear.cu",
     "span.cuh",
     "stream.cuh",
     "tile.cuh",
+    "tile_halves.cu",
     "tile_rows.cu",
+    "warpgroup_gemm.cuh",
     "wgmma.cuh",
     "wgmma_attention.cuh",
+    "wgmma_half.cuh",
     "wgmma_int8.cuh",
 ];
 

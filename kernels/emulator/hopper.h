@@ -121,4 +121,40 @@ inline void wgmma_s8(u32 *const *d, int registers, u64 a, u64 b, u32 keep) {
     emulated::emulated_collective(~0u, &wgmma_s8_collective, &own);
 }
 
+struct WarpgroupRealProduct {
+    float *const *d;
+    int n;
+    u64 a, b;
+    u32 keep;
+};
+inline float operand_half(u64 descriptor, int r, int k) {
+    const u32 low = (u32)(u8)operand_byte(descriptor, r, 2 * k), high = (u32)(u8)operand_byte(descriptor, r, 2 * k + 1);
+    return number((high << 8 | low) << 16);
+}
+inline void wgmma_bf16_work(void *const *lanes, unsigned participants) {
+    if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
+    const WarpgroupRealProduct &first = *static_cast<const WarpgroupRealProduct *>(lanes[0]);
+    const int warp = (int)(emulated::current->number / 32) & 3;
+    float a[16][16];
+    for (int r = 0; r < 16; ++r) {
+        for (int k = 0; k < 16; ++k) a[r][k] = operand_half(first.a, warp * 16 + r, k);
+    }
+    for (int n = 0; n < first.n; ++n) {
+        float b[16];
+        for (int k = 0; k < 16; ++k) b[k] = operand_half(first.b, n, k);
+        for (int r = 0; r < 16; ++r) {
+            float sum = 0.f;
+            for (int k = 0; k < 16; ++k) sum += a[r][k] * b[k];
+            const WarpgroupRealProduct &own = *static_cast<const WarpgroupRealProduct *>(lanes[(r & 7) * 4 + (n & 7) / 2]);
+            float &d = *own.d[n / 8 * 4 + (r >> 3) * 2 + (n & 1)];
+            d = (own.keep ? d : 0.f) + sum;
+        }
+    }
+}
+inline constexpr Collective wgmma_bf16_collective = {"wgmma bf16", wgmma_bf16_work};
+inline void wgmma_bf16(float *const *d, int registers, u64 a, u64 b, u32 keep) {
+    WarpgroupRealProduct own = {d, registers * 2, a, b, keep};
+    emulated::emulated_collective(~0u, &wgmma_bf16_collective, &own);
+}
+
 } // namespace ptx

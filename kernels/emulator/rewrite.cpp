@@ -167,12 +167,14 @@ std::string compound(const std::string &text, const std::vector<Operand> &operan
     if (text.find("elect.sync") != std::string::npos && operands.size() == 1) {
         return "emulated::out_r" + operands[0].expression + " = ptx::elect_sync(); ";
     }
-    if (text.find("wgmma.mma_async") != std::string::npos && text.find(".s32.s8.s8 ") != std::string::npos) {
+    const bool bytes = text.find(".s32.s8.s8 ") != std::string::npos, halves = text.find(".f32.bf16.bf16 ") != std::string::npos;
+    if (text.find("wgmma.mma_async") != std::string::npos && (bytes || halves)) {
         std::string registers;
         size_t count = 0;
-        for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_r" + operands[count].expression + ", ";
-        if (count + 3 != operands.size() || text.find("n" + std::to_string(2 * count) + "k32") == std::string::npos) return "";
-        return "unsigned *const emulated_sums[] = {" + registers + "}; ptx::wgmma_s8(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " +
+        for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_" + operands[count].letter + operands[count].expression + ", ";
+        if (count + 3 != operands.size() || text.find("n" + std::to_string(2 * count) + "k") == std::string::npos) return "";
+        return std::string(bytes ? "unsigned" : "float") + " *const emulated_sums[] = {" + registers + "}; ptx::" +
+               (bytes ? "wgmma_s8" : "wgmma_bf16") + "(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " +
                in(count + 1) + ", " + in(count + 2) + "); ";
     }
     return "";

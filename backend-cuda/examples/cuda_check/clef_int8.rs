@@ -184,6 +184,65 @@ pub fn int8<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool)
     }
 }
 
+/// Deep products with bfloat16 weights of rows that a row function made: near the CPU's, and the same bits in any batch.
+pub fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
+    let name = format!("{label} bfloat16 products of rows");
+    if let Some((off, same)) = report.outcome(&name, half_steps(cuda)) {
+        // One rounding of the rows to bfloat16, where the backend does so.
+        let good = off.iter().all(|d| *d < 4e-3) && same;
+        report.check(
+            &name,
+            good,
+            &format!(
+                "plain, residual, gated off by {:.1e} {:.1e} {:.1e}, alone the same bits {same}",
+                off[0], off[1], off[2]
+            ),
+        );
+    }
+}
+
+fn half_steps<B: Backend>(cuda: &B) -> Result<([f64; 3], bool)> {
+    let (rows, k, n) = (300, 1100, 1160);
+    let mut random = synth::Random::new(9);
+    let table: Vec<f32> = (0..rows * k).map(|_| random.normal()).collect();
+    let mut b = GraphBuilder::new("halves");
+    let ids = b.input(InputKind::TokenIds);
+    let table_id = b.add_weight(Weight {
+        name: "table".into(),
+        parts: vec!["table".into()],
+        shape: vec![rows, k],
+        elements: Elements::Real,
+        residency: Residency::HostRows,
+    });
+    let x = b.embed("x", ids, table_id, None);
+    let made = b.row_op("made", RowOp::Copy { x });
+    let w = b.weight("w", &[n, k]);
+    let plain = b.linear("plain", made, w, None, None, None);
+    let rich = b.linear("rich", made, w, None, None, Some(plain));
+    let pair = b.weight("pair", &[2 * n, k]);
+    let gated = b.linear_gated("gated", made, pair, Activation::Silu);
+    let out = b.concat("all", rich, None, gated);
+    let graph = b.finish(out)?;
+    let expected = synth::expected_of(&graph);
+    let weights = synth::weights(&expected, |_| StoredType::BF16, &[("table", table)], 7)?;
+    let names = ["plain", "rich", "gated", "all"];
+    let resident = cuda.load(&graph, &weights, &mut |_, _| {})?;
+    let ours = taps(cuda, &graph, &resident, 130, &names)?;
+    let cpu = CpuBackend::new();
+    let theirs = taps(&cpu, &graph, &cpu.load(&graph, &weights, &mut |_, _| {})?, 130, &names)?;
+    let off = [0, 1, 2].map(|i| crate::steps::distance(&ours[i], &theirs[i]));
+    let mut same = true;
+    for tokens in [1, 17, 64, 65, 300] {
+        let part = taps(cuda, &graph, &resident, tokens, &names)?;
+        let few = tokens.min(130);
+        same &= (0..names.len()).all(|i| {
+            let width = ours[i].len() / 130;
+            bits(&part[i][..few * width]) == bits(&ours[i][..few * width])
+        });
+    }
+    Ok((off, same))
+}
+
 fn steps<B: Backend>(cuda: &B, n: usize, k: usize) -> Result<(bool, bool, bool)> {
     let rows = 300;
     let mut random = synth::Random::new(5);

@@ -5,7 +5,7 @@
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model CLEF] [--work FOLDER]
 //! ```
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
-//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
+//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
 //! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
@@ -212,6 +212,9 @@ fn main() -> ExitCode {
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
+    if arguments.only.as_deref() == Some("int8-bench") {
+        clef_int8::bench(&mut report, &cuda);
+    }
     if arguments.only.as_deref() == Some("clef-kernels") {
         let timed = CudaBackend::open(CudaOptions { poison: false, ..options.clone() });
         if let Some(timed) = report.outcome("backend", timed) {
@@ -231,6 +234,7 @@ fn main() -> ExitCode {
     }
     if wants("int8") {
         clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
+        clef_int8::halves(&mut report, "best", &cuda);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             clef_int8::kernels(&mut report, "sm89", &cuda, true);
         }

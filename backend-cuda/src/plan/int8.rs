@@ -7,7 +7,7 @@ use super::{Builder, activation_number};
 use crate::args::{Address, arguments};
 use crate::forms::Form;
 use crate::gemm::Chip;
-use crate::int8_gemm::{self, End, Exit, Shape};
+use crate::int8_gemm::{self, End, Exit, Operands, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, Stored};
 
@@ -40,10 +40,11 @@ impl Builder<'_> {
         let k_blocks = layout::k_blocks(self.cols(codes), 1);
         let end = End { columns, gate, bias: bias.is_some(), residual: residual.is_some(), stored };
         let shape = Shape {
+            operands: Operands::Int8,
             weight_rows: layout::weight_rows(if gate.is_some() { 2 * columns } else { columns }, half),
             k_blocks,
             tokens: self.capacity(codes),
-            exit: Exit::of(end),
+            exit: Exit::of(Operands::Int8, end),
         };
         let chip = Chip {
             target: self.device.target,

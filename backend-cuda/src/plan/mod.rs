@@ -3,6 +3,7 @@
 mod causal;
 mod conv;
 mod delta;
+mod half;
 mod int8;
 mod joint;
 mod media;
@@ -30,8 +31,8 @@ use crate::layout::{self, Stored};
 use crate::linear;
 use crate::resident::CudaResident;
 
-pub use row_trial::{RowKernel, RowTime};
 pub(crate) use int8::Int8Gemm;
+pub use row_trial::{RowKernel, RowTime};
 
 /// Threads of the kernels that take one row a block.
 const ROW_THREADS: usize = 256;
@@ -161,9 +162,15 @@ impl Builder<'_> {
                 self.by_row("l2_normalize", "l2_normalize", x, &arguments)?
             }
             Step::Linear { x, weight, bias, activation, residual, out } => {
+                if let Some(launches) = self.half_linear(step)? {
+                    return Ok(launches);
+                }
                 self.linear((x, weight), bias, activation, residual, out, false)?
             }
             Step::LinearGated { x, weight, activation, out } => {
+                if let Some(launches) = self.half_linear(step)? {
+                    return Ok(launches);
+                }
                 self.linear((x, weight), None, Some(activation), None, out, true)?
             }
             Step::QuantLinear { codes, scales, weight, weight_scales, residual, out } => {
@@ -636,9 +643,11 @@ impl Builder<'_> {
 
 /// Bytes of activations and of what the steps need while they run, one at a time.
 pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes, keep_all: bool) -> usize {
-    let scratch =
-        |step: &Step| delta::scratch_bytes(graph, step, bucket).max(int8::scratch_bytes(graph, step, bucket));
-    let scratch = graph.steps().iter().map(scratch).max();
+    let scratch = |step: &Step| {
+        let of = [delta::scratch_bytes, int8::scratch_bytes, half::scratch_bytes];
+        of.map(|bytes| bytes(graph, step, bucket)).into_iter().max()
+    };
+    let scratch = graph.steps().iter().filter_map(scratch).max();
     activation_bytes(&layout::arena(graph, bucket, keep_all)) as usize + scratch.unwrap_or(0)
 }
 
