@@ -56,7 +56,8 @@ void begin() {
 
 } // namespace
 
-Worker::Worker(uint64_t seed) : fibers(MOST_THREADS), warps(MOST_WARPS), state(seed * 2 + 1) {
+Worker::Worker(uint64_t seed)
+    : fibers(MOST_THREADS), warps(MOST_WARPS), random_order(settings().random), guarded(settings().guard), state(seed * 2 + 1) {
     auto map = [](size_t bytes) {
         void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) abort();
@@ -114,7 +115,7 @@ void Worker::prepare(const Launch &what, Index index) {
         f.open_group = 0;
         f.waits_for = "its start";
         unsigned char *bottom = stacks + t * STACK;
-        if (settings().guard) memcpy(bottom, &CANARY, sizeof CANARY);
+        if (guarded) memcpy(bottom, &CANARY, sizeof CANARY);
         void **top = reinterpret_cast<void **>(reinterpret_cast<uintptr_t>(bottom + STACK) & ~uintptr_t(15));
         *--top = nullptr; // so that the stack is aligned as after a call
         *--top = reinterpret_cast<void *>(&begin);
@@ -146,7 +147,7 @@ Outcome Worker::run(const Launch &what, Index index) {
             outcome = Outcome::FAULT;
             break;
         }
-        for (unsigned t = 0; t < threads && settings().guard; ++t) {
+        for (unsigned t = 0; t < threads && guarded; ++t) {
             if (memcmp(stacks + t * STACK, &CANARY, sizeof CANARY) == 0) continue;
             message = "the emulator's stack of a thread is too small";
             outcome = Outcome::FAULT;
@@ -163,7 +164,7 @@ Outcome Worker::run(const Launch &what, Index index) {
 
 // The fiber to run; null when none can.
 Fiber *Worker::next() {
-    if (settings().random) {
+    if (random_order) {
         unsigned first = random() % warp_count;
         for (unsigned i = 0; i < warp_count; ++i) {
             const unsigned w = (first + i) % warp_count, ready = warps[w].ready;
@@ -260,7 +261,7 @@ void Worker::collective(unsigned mask, const Collective *operation, void *operan
     own->waits_for = operation->name;
     if (meeting.arrived == (mask & warp.alive)) {
         work(warp, at);
-        if (settings().random) {
+        if (random_order) {
             suspend();
         } else {
             warp.ready &= ~bit; // goes on itself

@@ -78,6 +78,7 @@ private:
     unsigned char *stacks, *shared;
     void *home = nullptr; // where run() waits
     Outcome outcome = Outcome::DONE;
+    const bool random_order, guarded;
     uint64_t state;
     std::unique_ptr<Checker> checker;
 };
