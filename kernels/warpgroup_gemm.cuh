@@ -302,7 +302,8 @@ struct Parts {
 template <class Kind, int GROUPS, int TOKENS, int WAY>
 DEVICE void gemm(const Gemm &p) {
     using Sum = typename Kind::Sum;
-    using Out = Outgoing<Kind, TOKENS, WAY == ROWS_BF16 || WAY == GATED_BF16 ? BF16 : F32, WAY == GATED_BF16 || WAY == GATED_F32>;
+    constexpr bool GATED = WAY == GATED_BF16 || WAY == GATED_F32;
+    using Out = Outgoing<Kind, TOKENS, WAY == ROWS_BF16 || WAY == GATED_BF16 ? BF16 : F32, GATED>;
     static_assert(WAY == DIRECT || (GROUPS == 2 && TOKENS % SLICE == 0), "other tiles are not staged");
     constexpr u32 STAGE_BYTES = GROUPS * WEIGHT_TILE + TOKENS * KBLOCK;
     extern __shared__ u8 memory[];
