@@ -5,6 +5,9 @@ from jsm import SYSTEM_PROMPT, encode_record, render
 
 GRIDS = [(h, w) for h in (8, 10, 12) for w in (8, 10, 12)]     # patches high and wide
 P = 144                                                        # patch slots a picture
+COLOURS = "red green blue yellow orange purple black white gray brown pink cyan".split()
+FORMS = "circle square triangle star cross rectangle diamond".split() + list("0123456789")
+COUNTS = 8                                                     # a picture of 0 to 7 objects
 
 
 GAP = 3                                                        # padding between records of a row: the convolution looks back three tokens
@@ -18,7 +21,7 @@ class Shape:
              ("q_s", "i4", (B, Qb)), ("q_e", "i4", (B, Qb)), ("q_rec", "i4", (B, Qb)), ("q_type", "i4", (B, Qb)), ("q_dom", "i4", (B, Qb)),
              ("o_s", "i4", (B, Ob)), ("o_e", "i4", (B, Ob)), ("o_q", "i4", (B, Ob)), ("o_lab", "i4", (B, Ob)), ("tgt", "f4", (B, Ob)),
              ("r_s", "i4", (B, Rb)), ("r_e", "i4", (B, Rb)), ("r_end", "i4", (B, Rb)), ("r_txt", "i4", (B, Rb)),
-             ("grid", "i4", (NI,)), ("img", "i4", (NI, P // 4)), ("px", "u1", (NI, P, 768))]
+             ("grid", "i4", (NI,)), ("img", "i4", (NI, P // 4)), ("cell_c", "i4", (NI, P // 4)), ("cell_f", "i4", (NI, P // 4)), ("pic_n", "i4", (NI,)), ("px", "u1", (NI, P, 768))]
         self.fields = []; o = 0
         for n, t, s in f:
             k = int(np.prod(s)) * (1 if t == "u1" else 4)
@@ -68,7 +71,7 @@ class Packer:
         return ids, qs, pos, img, st
 
     def pack(self, source):
-        """take records from the source until twelve in a row found no room; returns (byte buffer, number of records, list of (row, first token, record, encoding))"""
+        """take records from the source until forty in a row found no room; returns (byte buffer, number of records, list of (row, first token, record, encoding))"""
         s = self.s; room = [s.L] * s.B; room[-1] -= 1     # the very last token stays padding: unused picture slots write there
         rows = [[] for _ in range(s.B)]; cq, co = [0] * s.B, [0] * s.B; ni = 0; miss = 0
         for r in source:
@@ -80,14 +83,14 @@ class Packer:
                 if room[i] >= n and len(rows[i]) < s.Rb and cq[i] + nq <= s.Qb and co[i] + no <= s.Ob and (best < 0 or room[i] < room[best]): best = i
             if best < 0:
                 miss += 1
-                if miss > 12: break
+                if miss > 40: break
                 continue
             rows[best].append((r, e)); room[best] -= n + GAP; cq[best] += nq; co[best] += no; ni += e[3] is not None
         return self.collate(rows)
 
     def collate(self, rows):
         s = self.s; buf, v = s.new()
-        v["ids"][:] = self.pad; v["o_q"][:] = -1; v["o_lab"][:] = -1; v["q_rec"][:] = -1; v["r_txt"][:] = -1; v["q_dom"][:] = -1; v["img"][:] = s.B * s.L - 1
+        v["ids"][:] = self.pad; v["o_q"][:] = -1; v["o_lab"][:] = -1; v["q_rec"][:] = -1; v["r_txt"][:] = -1; v["q_dom"][:] = -1; v["img"][:] = s.B * s.L - 1; v["cell_c"][:] = -1; v["cell_f"][:] = -1; v["pic_n"][:] = -1
         v["q_e"][:] = 1; v["o_e"][:] = 1; v["r_e"][:] = 1; v["r_end"][:] = 1; where = []; ni = 0
         for b, row in enumerate(rows):
             c = nq = no = 0
@@ -97,7 +100,13 @@ class Packer:
                 v["r_s"][b, k] = c + st[0]; v["r_e"][b, k] = max(c + st[1], c + st[0] + 1); v["r_end"][b, k] = c + n; v["r_txt"][b, k] = r.get("text_index", -1)
                 if img is not None:
                     q, grid, o, m = img
-                    v["px"][ni, : len(q)] = q; v["grid"][ni] = GRIDS.index(tuple(grid)); v["img"][ni, :m] = b * s.L + c + o + np.arange(m); ni += 1
+                    v["px"][ni, : len(q)] = q; v["grid"][ni] = GRIDS.index(tuple(grid)); v["img"][ni, :m] = b * s.L + c + o + np.arange(m)
+                    if r.get("cells"):
+                        cells, v["pic_n"][ni] = r["cells"]
+                        for x, (colour, form) in enumerate(cells):
+                            if colour: v["cell_c"][ni, x] = COLOURS.index(colour)
+                            if form: v["cell_f"][ni, x] = FORMS.index(form)
+                    ni += 1
                 lab = dict(r.get("aux") or [])
                 for sp, osp, ty, qid in qs:
                     v["q_s"][b, nq], v["q_e"][b, nq] = c + sp[0], c + sp[1]; v["q_rec"][b, nq] = k; v["q_type"][b, nq] = ty; v["q_dom"][b, nq] = self.dom.get(r.get("domain"), -1)

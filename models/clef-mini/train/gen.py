@@ -913,6 +913,36 @@ SHAPES = ["circle", "square", "triangle", "star", "cross", "rectangle", "diamond
 def jit(c): return tuple(max(0, min(255, v + ri(-14, 14))) for v in c)
 
 
+class Ink:
+    """draws on a picture and at the same places, with the number of the object, on a map: what each 32 x 32 cell shows is a training target of the vision tower"""
+    def __init__(self, im):
+        from PIL import Image, ImageDraw
+        self.d = ImageDraw.Draw(im); self.map = Image.new("L", im.size, 0); self.m = ImageDraw.Draw(self.map); self.m.fontmode = "1"; self.what = []; self.count = -1
+
+    def mark(self, colour=None, form=None):
+        """what follows is one object; nothing given: decoration"""
+        self.what.append((colour, form)); return self
+
+    def __getattr__(self, n):
+        f = getattr(self.d, n)
+        if n == "textbbox": return f
+
+        def both(*a, **k):
+            f(*a, **k); i = len(self.what)
+            if not self.what or self.what[-1] == (None, None): i = 0
+            getattr(self.m, n)(*a, **{x: (i if x in ("fill", "outline", "stroke_fill") else y) for x, y in k.items()})
+        return both
+
+    def targets(self):
+        """(cells: list of (colour or None, form or None) a 32 x 32 cell, row by row; number of objects or -1)"""
+        a = np.asarray(self.map.resize((self.map.width // 16 * 16, self.map.height // 16 * 16))) if self.map.width % 32 or self.map.height % 32 else np.asarray(self.map)
+        h, w = a.shape[0] // 32, a.shape[1] // 32; o = []
+        for x in a[: h * 32, : w * 32].reshape(h, 32, w, 32).transpose(0, 2, 1, 3).reshape(h * w, -1):
+            n = np.bincount(x, minlength=len(self.what) + 1); n[0] = 0; i = int(n.argmax())
+            o.append(self.what[i - 1] if n[i] >= 48 else (None, None))
+        return o, self.count
+
+
 def shape(dr, k, x, y, r, c):
     import math
     if k == "circle": dr.ellipse([x - r, y - r, x + r, y + r], fill=c)
@@ -936,7 +966,7 @@ def d_image():
     if W * H > 65536: W = H = 128
     kind = ch(["one", "one", "count", "count", "many", "digit", "bar", "bar"]) if LARGE else ch(["one"] * 5 + ["count"] * 2 + ["digit", "bar"])
     bg = ch(["white", "white", "white", "gray", "black", "yellow", "cyan", "pink"])
-    im = Image.new("RGB", (W, H), jit(RGB[bg])); dr = ImageDraw.Draw(im); qs = []
+    im = Image.new("RGB", (W, H), jit(RGB[bg])); dr = Ink(im); qs = []
     cols = [c for c in RGB if c != bg and not (bg == "white" and c in ()) and not (bg == "gray" and c in ("cyan",))]
     cq = lambda c, ins, ids=("color", "colour", "paint"): choice(list(ids), ins, [(x, None) for x in dict.fromkeys([c] + R.sample(cols, ri(1, 6)))], 0)
     state = ch(["What does the picture show?", "", "Look at the image.", "A picture.", {"image": 1}, "drawing", "Image attached.", "See the picture."])
@@ -952,7 +982,8 @@ def d_image():
         n = 1 if kind == "one" else ri(1, 6)
         r = ri(18, min(W, H) // 2 - 8) if n == 1 and kind == "one" else ri(11, 17)
         pts = place(n, r); n = len(pts)
-        for x, y in pts: shape(dr, s, x, y, r, jit(RGB[c]))
+        dr.count = n
+        for x, y in pts: shape(dr.mark(c, s), s, x, y, r, jit(RGB[c]))
         so = list(dict.fromkeys([s] + R.sample(SHAPES, ri(1, 6))))
         qs += [cq(c, ["[What|Which] colo[u|]r is the [shape|object|figure]?", "Colour of the [object|shape]", "What color is it?", "Which color do you see?"]),
                choice(["shape", "form", "figure", "kind"], ["[What|Which] shape is [shown|it]?", "What is [in the picture|drawn]?", "Shape of the object", "What does the picture show?"], [(x, None) for x in so], 0)]
@@ -973,7 +1004,8 @@ def d_image():
     elif kind == "many":
         n = ri(2, 4); r = ri(12, 18); pts = place(n, r); n = len(pts)
         ss = [(ch(SHAPES), ch(cols)) for _ in range(n)]
-        for (x, y), (s, c) in zip(pts, ss): shape(dr, s, x, y, r, jit(RGB[c]))
+        dr.count = n
+        for (x, y), (s, c) in zip(pts, ss): shape(dr.mark(c, s), s, x, y, r, jit(RGB[c]))
         s, c = ch(ss)
         if sum(a == s for a, _ in ss) == 1: qs.append(cq(c, ["[What|Which] colour is the %s?" % s, "Colour of the %s" % s]))
         if sum(b == c for _, b in ss) == 1:
@@ -987,7 +1019,7 @@ def d_image():
         except TypeError: ft = ImageFont.load_default()
         b = dr.textbbox((0, 0), str(v), font=ft)
         x0 = ri(2, max(2, W - (b[2] - b[0]) - 4)); y0 = ri(2, max(2, H - (b[3] - b[1]) - 4))
-        dr.text((x0 - b[0], y0 - b[1]), str(v), fill=jit(RGB[c]), font=ft)
+        dr.mark(c, str(v)).text((x0 - b[0], y0 - b[1]), str(v), fill=jit(RGB[c]), font=ft)
         o = sorted({v} | {ri(0, 9) for _ in range(ri(1, 6))})
         if len(o) < 2: o = sorted({v, (v + 1) % 10})
         qs += [choice(["digit", "number", "value"], ["Which [digit|number] is [shown|written]?", "Read the number.", "What number do you see?"], [(str(i), None) for i in o], o.index(v), style=.55), cq(c, ["What colour is the [digit|number]?"])]
@@ -995,8 +1027,9 @@ def d_image():
     else:
         n = ri(2, 5); cs = R.sample(cols, n); hs = R.sample(range(2, 12), n); bw = (W - 16) // n; base = H - 12
         if bg in cs: return d_image()
-        for i in range(n): dr.rectangle([8 + i * bw + 3, base - hs[i] * (H - 24) / 12, 8 + (i + 1) * bw - 3, base], fill=jit(RGB[cs[i]]))
-        dr.line([4, base, W - 4, base], fill=(0, 0, 0) if bg != "black" else (255, 255, 255), width=2)
+        dr.count = n
+        for i in range(n): dr.mark(cs[i]).rectangle([8 + i * bw + 3, base - hs[i] * (H - 24) / 12, 8 + (i + 1) * bw - 3, base], fill=jit(RGB[cs[i]]))
+        dr.mark().line([4, base, W - 4, base], fill=(0, 0, 0) if bg != "black" else (255, 255, 255), width=2)
         up = pr(.6); b = cs[int(np.argmax(hs) if up else np.argmin(hs))]
         w = "highest|tallest|largest|longest" if up else "lowest|shortest|smallest"
         qs += [choice(["highest" if up else "lowest", "bar", "which_bar"], ["Which bar is [the|] [%s]?" % w, "What colour is the [%s] bar?" % w, "Which colour has the [%s] value?" % w], [(x, None) for x in cs], cs.index(b)),
@@ -1008,7 +1041,7 @@ def d_image():
     if (W2, H2) != (W, H): im = im.resize((W2, H2), Image.BICUBIC)
     a = np.asarray(im)
     if pr(.3): a = np.clip(a.astype(np.int16) + np.random.default_rng(ri(0, 10 ** 9)).integers(-8, 9, a.shape), 0, 255).astype(np.uint8)
-    return state, qs, ("img", a)
+    return state, qs, ("img", a, dr.targets())
 
 
 # ------------------------------------------------------------------------------------------ everything
@@ -1049,5 +1082,5 @@ def make(domain=None):
     if not Q: return make(domain)
     out = {"state": state, "questions": Q, "targets": T, "domain": f.__name__[2:], "image": None, "aux": aux, "text_index": -1}
     if extra and extra[0] == "d": out["text_index"] = extra[1]
-    if extra and extra[0] == "img": out["image"] = extra[1]
+    if extra and extra[0] == "img": out["image"] = extra[1]; out["cells"] = extra[2] if len(extra) > 2 else None
     return out

@@ -525,7 +525,7 @@ def d_pic():
     from PIL import Image, ImageDraw
     W, H = ch(SIZES); bg = ch(["white"] * 5 + ["gray", "black", "yellow", "cyan", "pink", "blue", "green"]); c0 = jit(RGB[bg])
     if bg == "white" and pr(.4): c0 = tuple(ri(225, 255) for _ in range(3))
-    im = Image.new("RGB", (W, H), c0); dr = ImageDraw.Draw(im); cols = [c for c in RGB if c != bg and (bg, c) not in (("gray", "brown"), ("black", "brown"), ("cyan", "blue"), ("yellow", "orange"), ("pink", "red"), ("white", "pink"))]
+    im = Image.new("RGB", (W, H), c0); dr = gen.Ink(im); cols = [c for c in RGB if c != bg and (bg, c) not in (("gray", "brown"), ("black", "brown"), ("cyan", "blue"), ("yellow", "orange"), ("pink", "red"), ("white", "pink"))]
     far = lambda c: [x for x in cols if x != c]
     kind = ch(["one"] * 7 + ["count"] * 5 + ["two"] * 3 + ["digit"] * 4 + ["bars"] * 4 + ["grid", "line"]); qs = []; state = ch(PSTATE)
     thing = ch(["object", "shape", "figure", "thing"]); SH = gen.SHAPES
@@ -550,7 +550,9 @@ def d_pic():
     if kind in ("one", "count"):
         s, c = ch(SH), ch(cols); n = 1 if kind == "one" else ri(1, 7); r = ri(16, min(W, H) // 2 - 6) if n == 1 and kind == "one" else ri(9, 18)
         pts = row(n, r) if pr(.4) else place(n, r); n = len(pts); fill_ = not (pr(.15) and s in ("circle", "square", "rectangle"))
+        dr.count = n
         for x, y in pts:
+            dr.mark(c, s)
             if fill_: shape(dr, s, x, y, r, jit(RGB[c]))
             else: (dr.ellipse if s == "circle" else dr.rectangle)([x - r, y - r * (1 if s != "rectangle" else .5), x + r, y + r * (1 if s != "rectangle" else .5)], outline=jit(RGB[c]), width=ri(3, 7))
         qs += [colour_q(c, pk(["What colour is the %s?" % thing, "Which colour do you see?", "Name the colour of the %s." % thing, "In what colour is it drawn?", "The %s is ..." % thing, "Colour?"])), pick_q(["shape", "form"], pk(["What is drawn here?", "Name the %s." % thing, "Which form do you see?", "What kind of %s is it?" % thing, "Identify the figure.", "Shape?"]), s, R.sample(SH, ri(2, 6)))]
@@ -573,7 +575,8 @@ def d_pic():
         if pr(.35): qs.append(pick_q(["background"], ch(["Colour behind the %s" % thing, "What is the background colour?", "On what colour is it drawn?"]), bg, R.sample([x for x in RGB if x != bg], ri(1, 4))))
     elif kind == "two":
         n = ri(2, 4); r = ri(12, 22); pts = place(n, r); n = len(pts); cs = R.sample(cols, n); ss = [ch(SH) for _ in range(n)]
-        for (x, y), s, c in zip(pts, ss, cs): shape(dr, s, x, y, r, jit(RGB[c]))
+        dr.count = n
+        for (x, y), s, c in zip(pts, ss, cs): shape(dr.mark(c, s), s, x, y, r, jit(RGB[c]))
         i = ri(0, n - 1); s, c = ss[i], cs[i]
         if ss.count(s) == 1: qs += [colour_q(c, pk(["What colour has the %s?" % s, "The %s is ..." % s, "Which colour is the %s?" % s]))] * 2
         qs += [pick_q(["shape"], pk(["What shape is the %s one?" % c, "Which figure is %s?" % c, "The %s thing is a ..." % c]), s, R.sample(SH, ri(2, 5)))] * 2
@@ -584,18 +587,19 @@ def d_pic():
         a, b = R.sample(range(n), 2)
         if abs(pts[a][0] - pts[b][0]) > 24: qs.append(pick_q(["left", "leftmost"], ch(["Which of the two is further left, the %s or the %s one?" % (cs[a], cs[b])]), cs[a] if pts[a][0] < pts[b][0] else cs[b], [cs[a], cs[b]]))
     elif kind == "digit":
-        v = ri(0, 9); c = ch(cols); h = ri(48, H - 16); w = ri(int(h * .4), int(h * .75)); w = min(w, W - 12); x, y = ri(4, max(4, W - w - 8)), ri(4, max(4, H - h - 8)); digit(dr, v, x, y, w, h, jit(RGB[c]), ri(5, 16))
+        v = ri(0, 9); c = ch(cols); h = ri(48, H - 16); w = ri(int(h * .4), int(h * .75)); w = min(w, W - 12); x, y = ri(4, max(4, W - w - 8)), ri(4, max(4, H - h - 8)); digit(dr.mark(c, str(v)), v, x, y, w, h, jit(RGB[c]), ri(5, 16))
         for _ in range(2): qs.append(pick_q(["digit", "number", "value"], pk(["Which digit do you see?", "What number is it?", "Read the digit.", "What is written here?", "Which numeral is drawn?", "The picture shows the digit ..."]), v, R.sample(range(10), ri(2, 6))))
         qs.append(colour_q(c, ch(["Colour of the digit", "In which colour is the number written?"]))); x = v if pr(.5) else ri(0, 9); qs.append(yes(pk(["Is it a %d?" % x, "Does the picture show a %d?" % x, "The digit is %d." % x, "Do you read a %d?" % x]), x == v, ["is_%d" % x]))
     elif kind == "bars":
-        n = ri(2, 5); cs = R.sample(cols, n); hs = R.sample(range(2, 13), n); hor = pr(.2); base = H - ri(6, 16)
+        n = ri(2, 5); cs = R.sample(cols, n); hs = R.sample(range(2, 13), n); hor = pr(.2); base = H - ri(6, 16); dr.count = n
         if n > 1 and sorted(hs)[-1] - sorted(hs)[-2] < 2 and pr(.6): hs[hs.index(max(hs))] = 14
         if hor:
             bh = (H - 12) / n
-            for i in range(n): dr.rectangle([8, 6 + i * bh + 2, 8 + hs[i] * (W - 20) / 14, 6 + (i + 1) * bh - 3], fill=jit(RGB[cs[i]]))
+            for i in range(n): dr.mark(cs[i]).rectangle([8, 6 + i * bh + 2, 8 + hs[i] * (W - 20) / 14, 6 + (i + 1) * bh - 3], fill=jit(RGB[cs[i]]))
         else:
             gap = ri(2, 9); bw = (W - 16) / n
-            for i in range(n): dr.rectangle([8 + i * bw + gap, base - hs[i] * (H - 26) / 14, 8 + (i + 1) * bw - gap, base], fill=jit(RGB[cs[i]]))
+            for i in range(n): dr.mark(cs[i]).rectangle([8 + i * bw + gap, base - hs[i] * (H - 26) / 14, 8 + (i + 1) * bw - gap, base], fill=jit(RGB[cs[i]]))
+            dr.mark()
             if pr(.6): dr.line([4, base, W - 4, base], fill=(0, 0, 0) if bg != "black" else (255, 255, 255), width=2)
             if pr(.3): dr.line([6, 6, 6, base], fill=(60, 60, 60), width=2)
         for up in (True, False):
@@ -607,15 +611,15 @@ def d_pic():
     elif kind == "grid":
         n, m = ri(1, 4), ri(1, 4); c = ch(cols); r = 10
         for i in range(n):
-            for j in range(m): shape(dr, "circle", W * (j + .5) / m, H * (i + .5) / n, r, jit(RGB[c]))
+            for j in range(m): shape(dr.mark(c, "circle"), "circle", W * (j + .5) / m, H * (i + .5) / n, r, jit(RGB[c]))
         qs += [pick_q(["rows"], "How many rows are there?", n, [1, 2, 3, 4]), pick_q(["columns"], "How many columns are there?", m, [1, 2, 3, 4]), colour_q(c, "What colour are the dots?")]
     else:
         d = ch(["horizontal", "vertical", "diagonal"]); c = ch(cols); th = ri(4, 12)
-        p = {"horizontal": [8, ri(20, H - 20), W - 8, None], "vertical": [ri(20, W - 20), 8, None, H - 8], "diagonal": [8, 8, W - 8, H - 8] if pr(.5) else [8, H - 8, W - 8, 8]}[d]; p = [p[0], p[1], p[0] if p[2] is None else p[2], p[1] if p[3] is None else p[3]]; dr.line(p, fill=jit(RGB[c]), width=th)
+        p = {"horizontal": [8, ri(20, H - 20), W - 8, None], "vertical": [ri(20, W - 20), 8, None, H - 8], "diagonal": [8, 8, W - 8, H - 8] if pr(.5) else [8, H - 8, W - 8, 8]}[d]; p = [p[0], p[1], p[0] if p[2] is None else p[2], p[1] if p[3] is None else p[3]]; dr.mark(c).line(p, fill=jit(RGB[c]), width=th)
         qs += [pick_q(["direction"], ch(["How does the line run?", "Direction of the line"]), d, ["horizontal", "vertical", "diagonal"]), colour_q(c, ch(["What colour is the line?", "Colour of the line"])), yes("Is the line %s?" % "vertical", d == "vertical")]
     a = np.asarray(im)
     if pr(.4): a = np.clip(a.astype(np.int16) + np.random.default_rng(ri(0, 10 ** 9)).integers(-ri(3, 14), ri(4, 15), a.shape), 0, 255).astype(np.uint8)
-    return state, [q for q in qs if q], ("img", a)
+    return state, [q for q in qs if q], ("img", a, dr.targets())
 
 
 # ------------------------------------------------------------------------------------------ topics, conversations, machine messages
@@ -661,8 +665,8 @@ def d_ops():
 
 
 # ------------------------------------------------------------------------------------------ everything
-NEW = [(d_bank, 22), (d_rec, 34), (d_rows, 20), (d_tiny, 14), (d_limit, 8), (d_cat, 6), (d_read, 14), (d_scale, 6), (d_old, 5), (d_topic, 5), (d_talk, 3), (d_ops, 3), (d_pic, 50)]
-W1 = {"support": 4, "review": 5, "vader": 6, "log": 2, "order": 6, "json": 8, "list": 4, "fact": 4, "num": 4, "family": 8, "mail": 2, "mod": 2, "lang": 4, "mention": 5, "wordnet": 6, "distill": 14, "debian": 1, "agent": 2, "chat": 2, "image": 8, "emotion": 2, "purpose": 2}
+NEW = [(d_bank, 26), (d_rec, 36), (d_rows, 22), (d_tiny, 24), (d_limit, 10), (d_cat, 6), (d_read, 18), (d_scale, 6), (d_old, 6), (d_topic, 5), (d_talk, 3), (d_ops, 3), (d_pic, 76)]
+W1 = {"support": 4, "review": 5, "vader": 6, "log": 2, "order": 6, "json": 8, "list": 4, "fact": 4, "num": 4, "family": 8, "mail": 2, "mod": 2, "lang": 4, "mention": 5, "wordnet": 4, "distill": 8, "debian": 1, "agent": 2, "chat": 2, "image": 8, "emotion": 2, "purpose": 2}
 FN1 = {f.__name__[2:]: f for f in gen.FN}
 ALL = [(f, w) for f, w in NEW] + [(FN1[k], w) for k, w in W1.items()]
 DOMAINS = [f.__name__[2:] for f, _ in ALL]

@@ -196,6 +196,7 @@ class Net:
         ids, seg = b["ids"], b["seg"]; B, T = ids.shape
         h = Rows.apply(p[pre + "embed_tokens.weight"], ids)
         v = self.vis(p, b, self.tab, dt)
+        self.seen = v
         h = h.reshape(-1, HID).index_copy(0, b["img"].reshape(-1).long(), v).view(B, T, HID)
         keep = (seg > 0).to(dt).unsqueeze(-1)
         st = torch.cat([torch.ones_like(seg[:, :1], dtype=torch.bool), seg[:, 1:] != seg[:, :-1]], 1)

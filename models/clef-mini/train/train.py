@@ -2,7 +2,7 @@
 
 python train.py --out OUT --seconds 330        (needs beside it: data.json.xz, teacher.npz, tok/, idf.npy, grids.npz, start.safetensors, own.py, jsm.py)
 """
-import argparse, collections, glob, json, math, os, random, subprocess, sys, threading, time
+import argparse, collections, glob, json, math, os, random, subprocess, sys, threading, time, traceback
 os.environ.setdefault("OMP_NUM_THREADS", "1"); os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 HERE = os.path.dirname(os.path.abspath(__file__)); sys.path.insert(0, HERE)
 import numpy as np
@@ -11,9 +11,9 @@ ap = argparse.ArgumentParser()
 ap.add_argument("--out", required=True); ap.add_argument("--data", default=HERE); ap.add_argument("--seconds", type=float, default=330); ap.add_argument("--deadline", type=float, default=0); ap.add_argument("--steps", type=int, default=0)
 ap.add_argument("--B", type=int, default=64); ap.add_argument("--L", type=int, default=512); ap.add_argument("--NI", type=int, default=24); ap.add_argument("--workers", type=int, default=14); ap.add_argument("--seed", type=int, default=1)
 ap.add_argument("--lr", type=float, default=1.2e-3); ap.add_argument("--body", type=float, default=.8); ap.add_argument("--emb", type=float, default=.15); ap.add_argument("--wd", type=float, default=.05)
-ap.add_argument("--warm", type=int, default=150); ap.add_argument("--log", type=int, default=200); ap.add_argument("--st", type=float, default=.3); ap.add_argument("--aux", type=float, default=.3)
+ap.add_argument("--warm", type=int, default=150); ap.add_argument("--log", type=int, default=200); ap.add_argument("--st", type=float, default=.3); ap.add_argument("--aux", type=float, default=.3); ap.add_argument("--pic", type=float, default=.4); ap.add_argument("--vis", type=float, default=1.); ap.add_argument("--fresh-vision", action="store_true")
 ap.add_argument("--cpu", type=int, default=0); ap.add_argument("--profile", action="store_true"); ap.add_argument("--spool", default="/tmp/clef-spool"); ap.add_argument("--val", type=int, default=10)
-ap.add_argument("--worker", type=int, default=-2)
+ap.add_argument("--eval", default="", help="folder with eval.jsonl: scored at some points and at the end, never trained on and never used to choose"); ap.add_argument("--worker", type=int, default=-2)
 a = ap.parse_args(); T0 = time.time()
 log = lambda *x: print("%6.1fs" % (time.time() - T0), *x, flush=True)
 
@@ -58,7 +58,10 @@ os.makedirs(a.spool, exist_ok=True); os.makedirs(a.out, exist_ok=True)
 for f in glob.glob(a.spool + "/*"): os.remove(f)
 ws = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker", str(i)] + sys.argv[1:]) for i in range(-1, a.workers)]
 import net
-from common import HID, VOCAB
+import evalset
+from batch import COLOURS, COUNTS, FORMS
+from common import HID, VOCAB, Tok
+from init import CONST, IDF
 from safetensors.torch import load_file, save_file
 DT = torch.bfloat16 if gpu else torch.float32
 DOMAINS = json.load(open(a.data + "/domains.json"))
@@ -92,10 +95,28 @@ class Leaf:
 
 x = load_start(a.data + "/start.safetensors", a.data + "/idf.npy")
 W0 = x["lm_head.weight"].to(dev).clone()
-for n, t in (("aux_t.weight", torch.randn(128, HID) * .06), ("aux_t.bias", torch.zeros(128)), ("aux_l.weight", torch.randn(128, HID) * .06), ("aux_l.bias", torch.zeros(128)), ("aux_s.weight", torch.eye(HID)), ("aux_s.bias", torch.zeros(HID))): x["aux." + n] = t
+if a.fresh_vision:
+    # the first recipe's tower gave tokens of length 900 where a word's is 1: they drown what the layers add, and Adam moves them slowly
+    for n, t in x.items():
+        if "visual" not in n: continue
+        if "pos_embed" in n: t.normal_(0, .3)
+        elif t.ndim >= 2: t.normal_(0, t[0].numel() ** -.5 * (2 ** .5 if "patch_embed" in n else .15 if "merger.linear_fc2" in n else .5 if "attn.proj" in n or "linear_fc2" in n else 1))
+        else: t.fill_(float("norm" in n and n.endswith("weight")))
+    n = "model.visual.merger.linear_fc2."; x[n + "weight"][HID - 8:] = 0; x[n + "bias"][[CONST, IDF]] = .4
+E0 = x["model.language_model.embed_tokens.weight"].clone(); E0[:, HID - 8:] = 0; tok = Tok(a.data + "/tok/tokenizer.json")
+
+
+def words(ws):
+    """directions of words among their kind, from the starting token rows: [n, HID], unit length"""
+    e = torch.stack([torch.stack([E0[tok(s).input_ids].mean(0) for s in (w, " " + w)]).mean(0) for w in ws])
+    return F.normalize(e - e.mean(0), dim=-1).to(dev)
+
+
+WC, WF = words(COLOURS), words(FORMS)
+for n, t in (("aux_n.weight", torch.randn(COUNTS, HID) * .03), ("aux_n.bias", torch.zeros(COUNTS)), ("aux_t.weight", torch.randn(128, HID) * .06), ("aux_t.bias", torch.zeros(128)), ("aux_l.weight", torch.randn(128, HID) * .06), ("aux_l.bias", torch.zeros(128)), ("aux_s.weight", torch.eye(HID)), ("aux_s.bias", torch.zeros(HID))): x["aux." + n] = t
 TABLES = ("model.language_model.embed_tokens.weight", "lm_head.weight")
 ismat = lambda n, t: t.ndim >= 2 and "conv1d" not in n and "pos_embed" not in n and "type_embedding" not in n
-fac = lambda n: a.body if "language_model.layers" in n else a.emb if n in TABLES else 1.
+fac = lambda n: a.vis if "visual" in n else a.body if "language_model.layers" in n else a.emb if n in TABLES else 1.
 rest = [(n, t) for n, t in x.items() if n not in TABLES]
 leaves = [Leaf([(n, t) for n, t in rest if ismat(n, t)], DT, fac, a.wd), Leaf([(n, t) for n, t in rest if not ismat(n, t)], torch.float32, fac, 0.)] + [Leaf([(n, x[n])], torch.float32, fac, 0.) for n in TABLES]
 log("parameters", sum(t.numel() for n, t in x.items() if not n.startswith("aux.")), "backbone", sum(t.numel() for n, t in x.items() if not n.startswith(("aux.", "head."))))
@@ -107,7 +128,7 @@ z = np.load(a.data + "/teacher.npz"); q8 = lambda k: torch.from_numpy(z["q" + k]
 ET, EL = q8("t"), q8("l")
 run = net.Net(tab)
 frac, lr = torch.zeros((), device=dev), torch.zeros((), device=dev)
-ND = len(DOMAINS); acc = torch.zeros(2 * ND + 2, device=dev); met = torch.zeros(6, device=dev)
+ND = len(DOMAINS); acc = torch.zeros(2 * ND + 2, device=dev); met = torch.zeros(10, device=dev)
 
 
 def forward():
@@ -121,7 +142,7 @@ def forward():
     okq = b["q_rec"] >= 0; nq = okq.sum().clamp(min=1)
     ce = -(tg * lp.masked_fill(~member, 0)).sum(-1); ent = -(tg * tg.clamp(min=1e-9).log()).sum(-1)
     best = (lp.argmax(-1) == tg.argmax(-1)) & okq; sharp = (tg.max(-1).values > .55) & okq
-    return p, run_text, oc, qv, gl, (ce * okq).sum() / nq, ((ce - ent) * okq).sum() / nq, best & sharp, sharp
+    return p, run_text, oc, qv, gl, (ce * okq).sum() / nq, ((ce - ent) * okq).sum() / nq, best & sharp, sharp, lg
 
 
 def count(ok, sharp):
@@ -144,6 +165,21 @@ def aux_loss(p, hid, oc, qv, gl):
     return ls, la
 
 
+ce_of = lambda l, t: -l.log_softmax(-1).gather(-1, t.unsqueeze(-1)).squeeze(-1)
+
+
+def picture_loss(p):
+    """a picture token must point to the words for what its cell shows (colour; form or digit), the mean of a picture's tokens must tell the number of objects; also returns how often they do"""
+    v = F.normalize(run.seen.view(SH.NI, -1, HID), dim=-1); loss = []; right = []
+    for w, t in ((WC, b["cell_c"]), (WF, b["cell_f"])):
+        l = 14 * v @ w.T; ok = (t >= 0).float(); n = ok.sum().clamp(min=1); t = t.clamp(min=0).long()
+        loss.append((ce_of(l, t) * ok).sum() / n); right.append(((l.argmax(-1) == t) * ok).sum() / n)
+    real = (b["img"] < SH.B * SH.L - 1).float().unsqueeze(-1); t = b["pic_n"]; ok = ((t >= 0) & (t < COUNTS)).float(); n = ok.sum().clamp(min=1)
+    l = F.linear((v * real).sum(1), p["aux.aux_n.weight"].float(), p["aux.aux_n.bias"]); t = t.clamp(0, COUNTS - 1).long()
+    loss.append((ce_of(l, t) * ok).sum() / n); right.append(((l.argmax(-1) == t) * ok).sum() / n)
+    return loss[0] + loss[1] + .3 * loss[2], torch.stack(right)
+
+
 def adam(w, g, m, v, f, lr, wd: float, scale, c1, c2):
     g = torch.nan_to_num(g * scale, 0., 0., 0.)
     m.lerp_(g, .1); v.lerp_(g * g, .02)
@@ -154,27 +190,31 @@ tstep = torch.zeros((), device=dev)
 
 
 def step_fn():
-    p, hid, oc, qv, gl, ce, kl, ok, sharp = forward()
+    p, hid, oc, qv, gl, ce, kl, ok, sharp, _ = forward()
     ls, la = aux_loss(p, hid, oc, qv, gl)
-    loss = ce + a.aux * (1 - frac) * la + a.st * (1 - 1.5 * frac).clamp(min=.1) * ls
+    lv, rv = picture_loss(p)
+    loss = ce + a.pic * (1 - .8 * frac) * lv + a.aux * (1 - frac) * la + a.st * (1 - 1.5 * frac).clamp(min=.1) * ls
     gs = torch.autograd.grad(loss, [l.w for l in leaves])
     with torch.no_grad():
         gn = torch.sqrt(sum(g.pow(2).sum() for g in gs)); scale = torch.where(torch.isfinite(gn), (1. / (gn + 1e-6)).clamp(max=1.), 0.)
         tstep.add_(1); c1, c2 = 1 - .9 ** tstep, 1 - .98 ** tstep
         for l, g in zip(leaves, gs): adam(l.w.detach(), g, l.m, l.v, l.f, lr, l.wd, scale, c1, c2)
         count(ok, sharp)
-        met.add_(torch.stack([kl, ce, ls, la, gn, torch.ones_like(kl)]).detach())
+        met.add_(torch.cat([torch.stack([kl, ce, ls, la, gn, torch.ones_like(kl), lv]), rv]).detach())
 
 
 def eval_fn():
-    _, _, _, _, _, ce, kl, ok, sharp = forward()
+    """counts as in a step; returns the logits of the option slots"""
+    p, _, _, _, _, ce, kl, ok, sharp, lg = forward()
     with torch.no_grad():
-        count(ok, sharp); met.add_(torch.stack([kl, ce, kl * 0, kl * 0, kl * 0, torch.ones_like(kl)]).detach())
+        lv, rv = picture_loss(p)
+        count(ok, sharp); met.add_(torch.cat([torch.stack([kl, ce, kl * 0, kl * 0, kl * 0, torch.ones_like(kl), lv]), rv]).detach())
+    return lg.detach()
 
 
 def report(title):
     c = acc.view(-1, 2).tolist(); acc.zero_(); h = met.tolist(); met.zero_(); n = max(h[5], 1)
-    log(title, "kl %.3f ce %.3f st %.2f aux %.2f gn %.2f" % tuple(v / n for v in h[:5]), "acc %.3f |" % (sum(x for x, _ in c[:-1]) / max(1, sum(y for _, y in c[:-1]))), " ".join("%s %.2f" % (d, x / y) for d, (x, y) in zip(DOMAINS, c) if y))
+    log(title, "kl %.3f ce %.3f st %.2f aux %.2f gn %.2f" % tuple(v / n for v in h[:5]), "cells %.2f: colour %.2f form %.2f count %.2f" % tuple(v / n for v in h[6:]), "acc %.3f |" % (sum(x for x, _ in c[:-1]) / max(1, sum(y for _, y in c[:-1]))), " ".join("%s %.2f" % (d, x / y) for d, (x, y) in zip(DOMAINS, c) if y))
 
 
 def save(step):
@@ -220,8 +260,30 @@ threading.Thread(target=feed, daemon=True).start()
 
 def take():
     t = time.time()
-    while not ready: time.sleep(.001)
+    while not ready:
+        if time.time() - t > 90: raise RuntimeError("no batch for 90 s")
+        time.sleep(.001)
     static.copy_(ready.popleft()[0]); return time.time() - t
+
+
+EVAL = [(torch.from_numpy(b_).to(dev), w_) for b_, w_ in evalset.batches(a.eval, tok, SH)] if a.eval else []
+
+
+def evaluation(misses=False):
+    """score the evaluation set (for the log only); whatever goes wrong here must not end the training"""
+    try:
+        keep = acc.clone(), met.clone(); o = []
+        for v, where in EVAL:
+            static.copy_(v)
+            if gpu: ge.replay(); l = lge
+            else:
+                with torch.no_grad(): l = eval_fn()
+            o.append((l.float().cpu().numpy(), where))
+        acc.copy_(keep[0]); met.copy_(keep[1])
+        if o:
+            s, m = evalset.score(o); log("   evaluation set:", s)
+            for x in m if misses else []: log("      miss", *x)
+    except Exception: traceback.print_exc()
 
 
 def validation():
@@ -241,7 +303,7 @@ if gpu:
     torch.cuda.current_stream().wait_stream(s); torch.cuda.synchronize()
     gt, ge = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph(); hold.set(); idle.wait()
     with torch.cuda.graph(gt, capture_error_mode="thread_local"): step_fn()
-    with torch.cuda.graph(ge, pool=gt.pool(), capture_error_mode="thread_local"): eval_fn()
+    with torch.cuda.graph(ge, pool=gt.pool(), capture_error_mode="thread_local"): lge = eval_fn()
     torch.cuda.synchronize(); hold.clear(); log("captured; memory %.1f GB" % (torch.cuda.max_memory_allocated() / 1e9))
     acc.zero_(); met.zero_()
 if gpu and a.profile:
@@ -259,25 +321,33 @@ if gpu and a.profile:
     for k in sorted(ka, key=lambda k: -k.self_device_time_total)[:40]: log("  %8.2f ms %5d %s" % (k.self_device_time_total / 1e3, k.count, k.key[:110]))
     met.zero_(); acc.zero_()
 lag = collections.deque(); VAL = []; step = 0; marks = [.1, .2, .3, .4, .5, .6, .7, .8, .9]; Tt = time.time(); a.seconds = a.deadline - (Tt - T0) if a.deadline else a.seconds; twait = 0; last = Tt
-while True:
-    if not VAL and len(glob.glob(a.spool + "/v*.bin")) >= a.val: VAL = [torch.from_numpy(np.fromfile(f, np.uint8)).to(dev) for f in sorted(glob.glob(a.spool + "/v*.bin"))]
-    fr = step / a.steps if a.steps else (time.time() - Tt) / a.seconds
-    if fr >= 1: break
-    if marks and fr > marks[0]:
-        m = marks.pop(0); validation()
-        if m in (.4, .6, .8): save(step)
-    frac.fill_(fr); lr.fill_(a.lr * min(1, (step + 1) / a.warm) * (.5 * (1 + math.cos(math.pi * fr)) * .98 + .02))
-    twait += take()
-    if gpu:
-        gt.replay()
-        e = torch.cuda.Event(); e.record(); lag.append(e)
-        if len(lag) > 3: lag.popleft().synchronize()          # the clock of the schedule must not run ahead of the device
-    else: step_fn()
-    step += 1
-    if step % a.log == 0:
-        report("step %d lr %.1e %.1f ms %.0fk tok/s wait %.1f new %d again %d |" % (step, float(lr), (time.time() - last) / a.log * 1e3, a.B * a.L * a.log / (time.time() - last) / 1e3, twait, *seen)); last = time.time()
-if gpu: torch.cuda.synchronize()
-validation(); log("done", step, "steps;", seen[0], "batches made,", seen[1], "repeated; prior, joint, gate", [round(float(leaves[1].parts()["head." + k].detach()), 3) for k in ("prior_logit_scale", "joint_logit_scale", "residual_gate")])
-save(step); halt.set()
+try:
+    evaluation()
+    while True:
+        if not VAL and len(glob.glob(a.spool + "/v*.bin")) >= a.val: VAL = [torch.from_numpy(np.fromfile(f, np.uint8)).to(dev) for f in sorted(glob.glob(a.spool + "/v*.bin"))]
+        fr = step / a.steps if a.steps else (time.time() - Tt) / a.seconds
+        if fr >= 1: break
+        if marks and fr > marks[0]:
+            m = marks.pop(0); validation()
+            if m in (.2, .4, .6, .8): save(step); evaluation()
+        frac.fill_(fr); lr.fill_(a.lr * min(1, (step + 1) / a.warm) * (.5 * (1 + math.cos(math.pi * fr)) * .98 + .02))
+        twait += take()
+        if gpu:
+            gt.replay()
+            e = torch.cuda.Event(); e.record(); lag.append(e)
+            if len(lag) > 3: lag.popleft().synchronize()          # the clock of the schedule must not run ahead of the device
+        else: step_fn()
+        step += 1
+        if step % a.log == 0:
+            report("step %d lr %.1e %.1f ms %.0fk tok/s wait %.1f new %d again %d |" % (step, float(lr), (time.time() - last) / a.log * 1e3, a.B * a.L * a.log / (time.time() - last) / 1e3, twait, *seen)); last = time.time()
+    if gpu: torch.cuda.synchronize()
+    validation(); evaluation(True); failed = 0
+except BaseException:                                       # what is there is worth keeping
+    traceback.print_exc(); failed = 1
+try:
+    log("done", step, "steps;", seen[0], "batches made,", seen[1], "repeated; prior, joint, gate", [round(float(leaves[1].parts()["head." + k].detach()), 3) for k in ("prior_logit_scale", "joint_logit_scale", "residual_gate")])
+    save(step)
+except BaseException: traceback.print_exc(); failed = 1
+halt.set()
 for w in ws: w.kill()
-os._exit(0)
+os._exit(failed)
