@@ -93,7 +93,14 @@ impl<B: Backend, M: Model> Engine<B, M> {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
         }
         let resident = backend.load(model.graph(), model.weights(), progress)?;
-        Ok(Self { backend, model, resident, plans: HashMap::new(), states: states::States::default(), options })
+        Ok(Self {
+            backend,
+            model,
+            resident,
+            plans: HashMap::new(),
+            states: states::States::default(),
+            options,
+        })
     }
 
     /// Puts the model onto a new device: the way back after [`Error::DeviceLost`].

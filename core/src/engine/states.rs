@@ -197,7 +197,8 @@ impl<B: Backend> Engine<B, Clef> {
         let record = Record { ids: ids.to_vec(), positions, ..Record::default() };
         let batch = self.model.pack(&[&ClefSequence { record, media: Vec::new() }])?;
         let plans = &mut self.states.plans;
-        let plan = States::<B>::plan(plans, &self.backend, &self.model, &self.resident, &batch, Prefix::Keep)?;
+        let plan =
+            States::<B>::plan(plans, &self.backend, &self.model, &self.resident, &batch, Prefix::Keep)?;
         match self.backend.keep(plan, &self.resident, &batch).await {
             Ok(snapshot) => {
                 self.states.insert(ids, snapshot, bytes);
