@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use dikast_core::backend::Backend as _;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::engine::{ClefSequence, Engine, EngineOptions, StateCacheUse};
 use dikast_core::models::clef::Clef;
@@ -53,7 +54,9 @@ fn asked(engine: &Cuda, state: &str, number: usize) -> ClefSequence {
     for i in 0..=number {
         let question = match (i + number) % 2 {
             0 => serde_json::json!({"type": "noul", "instructions": format!("Is {number} so, or {i}?")}),
-            _ => serde_json::json!({"type": "choice", "criteria": {"one": null, "two": format!("{i}"), "many": null}}),
+            _ => {
+                serde_json::json!({"type": "choice", "criteria": {"one": null, "two": format!("{i}"), "many": null}})
+            }
         };
         questions.insert(format!("q{i}"), question);
     }
@@ -82,11 +85,14 @@ fn cached(engine: &mut Cuda, sequences: &[&ClefSequence]) -> Bits {
 fn later_questions_have_the_bits_of_whole_requests(model: &Path) {
     for portable in [false, true] {
         let Some(mut cuda) = engine(model, portable, 1 << 30) else { return };
-        let (long, other) = (state("a", 90), state("b", 40));
+        if portable && cuda.backend().capabilities().device == "emulated" {
+            // The same kernels.
+            continue;
+        }
+        let (long, other) = (state("a", 60), state("b", 30));
         let one = asked(&cuda, &long, 0);
         assert!(one.record.state.end >= 192, "{:?}", one.record.state);
-        let [two, three, strange] =
-            [asked(&cuda, &long, 1), asked(&cuda, &long, 3), asked(&cuda, &other, 1)];
+        let [two, three, strange] = [asked(&cuda, &long, 1), asked(&cuda, &long, 3), asked(&cuda, &other, 1)];
         let picture = cases().into_iter().find(|c| c.expected.id == "image_one").expect("a record");
         let picture = sequence(&cuda, &picture);
         let all = [&one, &two, &three, &strange, &picture];
@@ -120,7 +126,7 @@ fn later_questions_have_the_bits_of_whole_requests_as_stored() {
 fn a_small_budget_forgets_the_oldest_state() {
     let model = folder().join("model");
     let Some(mut cuda) = engine(&model, false, 1 << 30) else { return };
-    let states = ["a", "b", "c"].map(|s| state(s, 40));
+    let states = ["a", "b", "c"].map(|s| state(s, 20));
     let sequences: Vec<ClefSequence> =
         (0..6).map(|i| asked(&cuda, &states[i % 3], usize::from(i > 2))).collect();
     let sequences: Vec<&ClefSequence> = sequences.iter().collect();
@@ -150,7 +156,7 @@ fn a_small_budget_forgets_the_oldest_state() {
 #[test]
 fn different_states_do_not_share_and_short_ones_are_not_kept() {
     let Some(mut cuda) = engine(&folder().join("model"), false, 1 << 30) else { return };
-    let (one, two) = (state("a", 60), state("a", 59) + "x");
+    let (one, two) = (state("a", 30), state("a", 29) + "x");
     let mut short = asked(&cuda, "s", 1);
     // Sixty rows of state; where they came from is no matter to the model.
     short.record.state.end = 63;

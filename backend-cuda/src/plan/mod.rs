@@ -77,8 +77,8 @@ impl Builder<'_> {
     pub(crate) fn build(self) -> Result<Program> {
         let mut launches = Vec::new();
         for (index, step) in self.graph.steps().iter().enumerate() {
-            if step.outputs().iter().all(|&out| self.capacity(out) == 0) {
-                // No pictures, say.
+            if step.outputs().iter().all(|&out| self.capacity(out) == 0) && self.kept_after(step) == 0 {
+                // No pictures, say. Where rows are kept there are no questions, but keys for them.
                 continue;
             }
             for launch in self.step(step)? {
