@@ -31,8 +31,11 @@ pub(crate) fn load(files: &ModelFiles, args: &DecideArgs) -> exit::Result<Box<dy
     let model = Clef::load_with(files, options).map_err(Failure::Model)?;
     let bytes = model.weights().total_bytes();
     let limit = MAX_TOKENS.min(model.config().text.max_position_embeddings);
-    let options =
-        EngineOptions { max_tokens: args.max_tokens.map_or(limit, |n| n.get()), ..EngineOptions::default() };
+    let options = EngineOptions {
+        max_tokens: args.max_tokens.map_or(limit, |n| n.get()),
+        state_cache: args.state_cache,
+        ..EngineOptions::default()
+    };
     let digest = args.receipt.then(|| model.weights().digest().to_string());
     let work = || Load { options: options.clone(), digest: digest.clone() };
     if args.backend != BackendChoice::Auto {

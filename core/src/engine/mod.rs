@@ -88,7 +88,8 @@ impl<B: Backend, M: Model> Engine<B, M> {
         let capabilities = backend.capabilities();
         let bucket = full_bucket(&backend, &*model, &options);
         let needed = backend.budget(model.graph(), model.weights(), &bucket)?.device();
-        let needed = needed.saturating_add(options.state_cache);
+        let keeps = backend.snapshot_bytes(model.graph(), states::UNIT).is_some();
+        let needed = needed.saturating_add(if keeps { options.state_cache } else { 0 });
         if let Some(available) = capabilities.memory.filter(|&m| m < needed) {
             return Err(Error::OutOfMemory { device: capabilities.device.clone(), needed, available });
         }

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 
 /// Rows are kept in multiples of this: chunks of the delta rule, and tiles of the attention, stay what they are in the
 /// whole sequence, and so do all sums.
-const UNIT: usize = 64;
+pub(super) const UNIT: usize = 64;
 /// Room for kept rows in a plan: powers of two from here on.
 const FEWEST_ROWS: usize = 1024;
 
