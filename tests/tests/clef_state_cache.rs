@@ -48,7 +48,7 @@ fn state(which: &str, words: usize) -> String {
     (0..words).map(|i| format!("{which}{} ", i * 7 % 31)).collect()
 }
 
-/// Questions of three kinds about a state; another number, other questions.
+/// Questions of two kinds about a state; another number, other questions.
 fn asked(engine: &Cuda, state: &str, number: usize) -> ClefSequence {
     let mut questions = serde_json::Map::new();
     for i in 0..=number {
