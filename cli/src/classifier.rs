@@ -109,14 +109,10 @@ pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoic
     match choice {
         BackendChoice::Auto if weight_bytes < WORTH_A_DEVICE => BackendChoice::Cpu,
         BackendChoice::Auto if dikast_cuda::driver().is_ok() => BackendChoice::Cuda,
-        BackendChoice::Auto => without_cuda(),
+        BackendChoice::Auto if has_device() => BackendChoice::Wgpu,
+        BackendChoice::Auto => BackendChoice::Cpu,
         chosen => chosen,
     }
-}
-
-/// What `auto` takes for a large model where CUDA cannot run it.
-pub(crate) fn without_cuda() -> BackendChoice {
-    if has_device() { BackendChoice::Wgpu } else { BackendChoice::Cpu }
 }
 
 pub(crate) fn open_cuda() -> Result<CudaBackend> {
