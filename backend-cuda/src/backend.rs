@@ -134,6 +134,7 @@ impl CudaBackend {
     /// # Errors
     /// [`Error::Unsupported`] saying what is missing, [`Error::OutOfMemory`] with the bytes needed and free.
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
+        support::check(graph)?;
         self.kernels.check()?;
         let arena = arena_bytes(graph, &self.arena_bucket(), false);
         CudaResident::check(&self.device, CudaResident::bytes(graph, weights)?, arena)
