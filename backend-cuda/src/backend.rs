@@ -24,6 +24,10 @@ use crate::{bucket, sources, support};
 
 /// Labels and sequences of the largest bucket for which the shared arena has room.
 const ARENA_COUNTS: usize = 512;
+/// The shared arena takes at most this part of the weights' bytes,
+const ARENA_SHARE: usize = 24;
+/// or so many bytes where that is more.
+const LEAST_ARENA: usize = 256 << 20;
 
 /// How a device is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,13 +143,21 @@ impl CudaBackend {
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
         support::check(graph)?;
         self.kernels.check()?;
-        let arena = arena_bytes(graph, &self.arena_bucket(), false);
-        CudaResident::check(&self.device, CudaResident::bytes(graph, weights)?, arena)
+        let weights = CudaResident::bytes(graph, weights)?;
+        CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
     }
 
-    /// The largest bucket that shares the arena.
-    fn arena_bucket(&self) -> Sizes {
-        let tokens = self.options.captured_tokens;
+    /// Bytes of the arena that all captured forwards share: what the largest of them needs, but not more than a share of
+    /// the weights; larger forwards then share another one.
+    fn shared_arena_bytes(&self, graph: &Graph, weights: usize) -> usize {
+        let most = (weights / ARENA_SHARE).max(LEAST_ARENA);
+        let all = bucket::up_to(self.options.captured_tokens);
+        let bytes = all.map(|tokens| arena_bytes(graph, &Self::arena_bucket(tokens), false));
+        bytes.filter(|bytes| *bytes <= most).max().unwrap_or(0)
+    }
+
+    /// A bucket of so many tokens and as much of everything else as an ordinary batch has.
+    fn arena_bucket(tokens: usize) -> Sizes {
         bucket::of(&Sizes {
             tokens,
             sequences: ARENA_COUNTS.min(tokens),
@@ -373,11 +385,12 @@ impl Backend for CudaBackend {
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
         support::check(graph)?;
-        let arena = arena_bytes(graph, &self.arena_bucket(), false);
+        let device_weights = CudaResident::bytes(graph, weights)?;
+        let arena = self.shared_arena_bytes(graph, device_weights);
         let own = arena_bytes(graph, bucket, false);
         let inputs = InputLayout::new(graph, weights, bucket)?.bytes;
         Ok(MemoryBudget {
-            device_weights: CudaResident::bytes(graph, weights)? as u64,
+            device_weights: device_weights as u64,
             host_tables: CudaResident::host_bytes(graph, weights)?,
             activations: (arena + if own > arena { own } else { 0 } + inputs) as u64,
         })
@@ -389,7 +402,7 @@ impl Backend for CudaBackend {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CudaResident> {
-        let arena = arena_bytes(graph, &self.arena_bucket(), false);
+        let arena = self.shared_arena_bytes(graph, CudaResident::bytes(graph, weights)?);
         CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
     }
 
@@ -399,12 +412,7 @@ impl Backend for CudaBackend {
         block.fill(0)?;
         let pinned = PinnedMemory::new(&self.device, inputs.bytes)?;
         let output = PinnedMemory::new(&self.device, 4 * graph.len(graph.output(), bucket))?;
-        let needed = arena_bytes(graph, bucket, false);
-        let arena = if needed <= resident.arena.bytes() {
-            Arc::clone(&resident.arena)
-        } else {
-            Arc::new(DeviceMemory::new(&self.device, needed)?)
-        };
+        let arena = resident.arena(&self.device, arena_bytes(graph, bucket, false))?;
         let builder = self.builder(graph, resident, &inputs, &block, *bucket, false);
         let output_address = Some(output.device_address());
         let program = Builder { arena: arena.address(), output: output_address, ..builder }.build()?;
