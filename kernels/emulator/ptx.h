@@ -175,6 +175,7 @@ inline void ld_global_nc_v4_u32(u32 &x, u32 &y, u32 &z, u32 &w, u64 from) {
 }
 inline void prefetch_global_L2(u64) {}
 inline void fence_proxy_async() {}
+inline void fence_proxy_async_shared_cta() {}
 
 inline void copy(u32 to, u64 from, long long bytes, long long read, const char *name) {
     shared_place(to, (u32)bytes, name);

@@ -5,7 +5,8 @@
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model CLEF] [--work FOLDER]
 //! ```
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
-//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
+//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
+//! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
 //! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
@@ -220,6 +221,18 @@ fn main() -> ExitCode {
         if let Some(timed) = report.outcome("backend", timed) {
             clef::times(&mut report, &timed);
         }
+    }
+    if let Some(part @ ("clef-delta" | "clef-delta-bench")) = arguments.only.as_deref() {
+        clef_delta::delta(&mut report, "best", &cuda, arguments.small || part == "clef-delta-bench");
+        if part == "clef-delta-bench" {
+            let timed = CudaBackend::open(CudaOptions { poison: false, ..options.clone() });
+            if let Some(timed) = report.outcome("backend", timed) {
+                clef_delta::bench(&mut report, &timed);
+            }
+        } else if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_delta::delta(&mut report, "sm89", &cuda, arguments.small);
+        }
+        println!("gated delta rule done after {:.1} s", start.elapsed().as_secs_f64());
     }
     if arguments.only.as_deref() == Some("clef-attention") {
         clef_attention::attention(&mut report, "best", &cuda, arguments.small);
