@@ -30,6 +30,8 @@ const ARENA_COUNTS: usize = 512;
 pub struct CudaOptions {
     /// Which device.
     pub device: usize,
+    /// Most bytes of device memory that the backend allocates; the driver's context, some hundred megabytes, comes on top.
+    pub memory_budget: Option<u64>,
     /// Most packed tokens of a captured forward; longer batches run the same launches one by one.
     pub captured_tokens: usize,
     /// Folder for kernels compiled at run time; `None` compiles them in every process.
@@ -50,6 +52,7 @@ impl Default for CudaOptions {
     fn default() -> Self {
         Self {
             device: 0,
+            memory_budget: None,
             captured_tokens: 4096,
             cache: default_cache(),
             embedded: true,
@@ -112,7 +115,7 @@ impl CudaBackend {
     /// # Errors
     /// [`Error::Unsupported`] when there is no NVIDIA driver, a too old one, no device or a too old one.
     pub fn open(options: CudaOptions) -> Result<Self> {
-        let device = Arc::new(Device::open(options.device)?);
+        let device = Arc::new(Device::open(options.device, options.memory_budget)?);
         let kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
         let capabilities = Capabilities {
             backend: "cuda".to_owned(),
@@ -137,6 +140,7 @@ impl CudaBackend {
     /// # Errors
     /// [`Error::Unsupported`] saying what is missing, [`Error::OutOfMemory`] with the bytes needed and free.
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
+        support::check(graph)?;
         self.kernels.check()?;
         let arena = arena_bytes(graph, &self.arena_bucket(), false);
         CudaResident::check(&self.device, CudaResident::bytes(graph, weights)?, arena)

@@ -85,9 +85,7 @@ impl CudaResident {
 
     /// Refuses what does not fit the free memory, before anything is uploaded.
     pub(crate) fn check(device: &Device, weights: usize, arena: usize) -> Result<()> {
-        let (free, _) =
-            device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
-        fits(&device.name, (weights + arena + 2 * STAGING) as u64, free as u64)
+        fits(&device.name, (weights + arena + 2 * STAGING) as u64, device.available()?)
     }
 
     /// Address of a weight, and of its tail plane (0 without one).

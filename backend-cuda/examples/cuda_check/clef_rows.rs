@@ -322,7 +322,7 @@ fn int8_weight(b: &mut GraphBuilder, name: &str, n: usize, k: usize) -> (WeightI
         elements: Elements::Int8,
         residency: Residency::Device,
     });
-    (weight, b.weight(&format!("{name}.weight_scale"), &[n, 1]))
+    (weight, b.weight(format!("{name}.weight_scale"), &[n, 1]))
 }
 
 /// Rows in bfloat16: what a deep product writes.

@@ -99,6 +99,9 @@ pub(crate) struct DecideArgs {
     /// The model's vision tower.
     #[arg(long, value_enum, default_value_t, help_heading = "Model")]
     pub(crate) vision: super::vision::Vision,
+    /// Most memory that the model may take on a CUDA device, such as 24G [default: all of it].
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes, env = "DIKAST_MEMORY_BUDGET", help_heading = "Model")]
+    pub(crate) memory_budget: Option<u64>,
 
     /// What confidence means.
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
