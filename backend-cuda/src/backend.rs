@@ -18,7 +18,7 @@ use crate::device::{Device, Target};
 use crate::inputs::InputLayout;
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
-use crate::plan::{Builder, Program, arena_bytes};
+use crate::plan::{Builder, Prefetch, Program, arena_bytes};
 use crate::resident::CudaResident;
 use crate::{bucket, sources, support};
 
@@ -46,6 +46,8 @@ pub struct CudaOptions {
     pub portable: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
+    /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
+    pub prefetch: Prefetch,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
 }
@@ -60,6 +62,7 @@ impl Default for CudaOptions {
             embedded: true,
             portable: false,
             early: true,
+            prefetch: Prefetch::default(),
             poison: false,
         }
     }
@@ -147,6 +150,11 @@ impl CudaBackend {
         CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
     }
 
+    /// Another [`CudaOptions::prefetch`] for the plans made from here on: to compare.
+    pub fn set_prefetch(&mut self, prefetch: Prefetch) {
+        self.options.prefetch = prefetch;
+    }
+
     /// Bytes of the arena that all captured forwards share: what the largest of them needs, but not more than a share of
     /// the weights; larger forwards then share another one.
     fn shared_arena_bytes(&self, graph: &Graph, weights: usize) -> usize {
@@ -201,6 +209,7 @@ impl CudaBackend {
             layout: layout::arena(graph, &bucket, keep_all),
             stored: layout::storage(graph),
             portable: self.options.portable,
+            prefetch: self.options.prefetch,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Weights on the device: placed in one block, uploaded through two page-locked buffers, tiled by the device.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
@@ -113,6 +114,13 @@ impl CudaResident {
             .ok_or_else(|| Error::Internal(format!("weight {key:?} was not loaded for this graph")))?;
         let head = self.weights.address() + place.offset as u64;
         Ok((head, place.tail.map_or(0, |t| head + t as u64)))
+    }
+
+    /// Addresses of a weight, if it was loaded.
+    pub(crate) fn range(&self, key: Key) -> Option<Range<u64>> {
+        let place = self.placement.places.get(&key)?;
+        let start = self.weights.address() + place.offset as u64;
+        Some(start..start + place.bytes as u64)
     }
 
     /// Device memory that a graph's weights and one bucket need.

@@ -23,6 +23,7 @@ macro_rules! sources {
 }
 
 sources![
+    "ahead.cuh",
     "attention.cu",
     "attention.cuh",
     "attention_half.cu",

@@ -1,5 +1,6 @@
 //! A graph made ready for a bucket: every step as a launch over fixed addresses.
 
+mod ahead;
 mod causal;
 mod conv;
 mod delta;
@@ -11,6 +12,7 @@ mod rotary;
 mod row_trial;
 mod rows;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -31,6 +33,7 @@ use crate::layout::{self, Stored};
 use crate::linear;
 use crate::resident::CudaResident;
 
+pub use ahead::Prefetch;
 pub(crate) use int8::Int8Gemm;
 pub use row_trial::{RowKernel, RowTime};
 
@@ -64,17 +67,19 @@ pub(crate) struct Builder<'a> {
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
+    pub(crate) prefetch: Prefetch,
 }
 
 impl Builder<'_> {
     pub(crate) fn build(self) -> Result<Program> {
         let mut launches = Vec::new();
+        let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
             if step.outputs().iter().all(|&out| self.capacity(out) == 0) {
                 // No pictures, say.
                 continue;
             }
-            for launch in self.step(step)? {
+            for launch in self.step(step, &ahead[index])? {
                 let [x, y] = launch.grid.blocks;
                 // A tensor without rows in this bucket needs no work.
                 if x > 0 && y > 0 {
@@ -90,7 +95,8 @@ impl Builder<'_> {
         Ok(Program { launches, layout: self.layout })
     }
 
-    fn step(&self, step: &Step) -> Result<Vec<Launch>> {
+    /// The launches of a step, which asks for `ahead` where it can.
+    fn step(&self, step: &Step, ahead: &Range<Address>) -> Result<Vec<Launch>> {
         let launch = match *step {
             Step::Embed { ids, table, segments, out } => self.embed((ids, table), segments, out)?,
             Step::RmsNorm { x, weight, eps, out } => {
@@ -105,6 +111,7 @@ impl Builder<'_> {
                 self.by_row("rms_norm", "rms_norm_rows", x, &arguments)?
             }
             Step::RmsNormQuantize { x, weight, eps, codes, scales } => {
+                let (ahead, grid) = self.asking(ahead, self.row_grid(x));
                 let arguments = args::RmsNormQuantize {
                     x: self.tensor(x)?,
                     weight: self.vector(weight)?,
@@ -115,14 +122,16 @@ impl Builder<'_> {
                     capacity: self.codes_capacity(codes),
                     eps,
                     pad: 0,
+                    ahead,
                 };
                 let entry = by_quads(
                     self.cols(x),
                     ["rms_norm_quantize_2", "rms_norm_quantize_5", "rms_norm_quantize_8"],
                 );
-                self.by_row("rms_norm_quantize", entry, x, &arguments)?
+                self.launch("rms_norm_quantize", entry, grid, &arguments)?
             }
             Step::Quantize { x, codes, scales } => {
+                let (ahead, grid) = self.asking(ahead, self.row_grid(x));
                 let arguments = args::Quantize {
                     x: self.tensor(x)?,
                     codes: self.tensor(codes)?,
@@ -130,6 +139,7 @@ impl Builder<'_> {
                     rows: self.rows(x)?,
                     width: self.row_width(x)?,
                     capacity: self.codes_capacity(codes),
+                    ahead,
                 };
                 let entries = match self.stored(x) {
                     Stored::F32 => ["quantize_f32_2", "quantize_f32_5", "quantize_f32_8"],
@@ -137,7 +147,7 @@ impl Builder<'_> {
                     Stored::BF16 => ["quantize_bf16_2", "quantize_bf16_5", "quantize_bf16_8"],
                 };
                 let entry = by_quads(self.cols(x), entries);
-                self.by_row("quantize", entry, x, &arguments)?
+                self.launch("quantize", entry, grid, &arguments)?
             }
             Step::LayerNorm { x, weight, bias, eps, out } => {
                 let arguments = args::LayerNorm {
@@ -542,7 +552,11 @@ impl Builder<'_> {
         rows: TensorId,
         arguments: &T,
     ) -> Result<Launch> {
-        self.launch(kernel, entry, Grid::new(self.capacity(rows), 1, ROW_THREADS), arguments)
+        self.launch(kernel, entry, self.row_grid(rows), arguments)
+    }
+
+    fn row_grid(&self, rows: TensorId) -> Grid {
+        Grid::new(self.capacity(rows), 1, ROW_THREADS)
     }
 
     fn by_column<T: Pod>(&self, entry: &'static str, out: TensorId, arguments: &T) -> Result<Launch> {
