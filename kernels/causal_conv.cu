@@ -19,6 +19,7 @@ struct CausalConv {
     void *out;           // [rows, channels]
     const int *rows, *sequences;
     int pitch, channels, block_rows, pad;
+    const void *const *before; // of each sequence null or its last TAPS - 1 rows before those of the batch, [channels] each
 };
 
 template <int STORED>
@@ -42,14 +43,26 @@ DEVICE float4 widen(Raw<BF16> raw) {
     return make_float4(bf16_low(raw.bits.x), bf16_high(raw.bits.x), bf16_low(raw.bits.y), bf16_high(raw.bits.y));
 }
 
-// The row `back` rows before the first of a sequence, 1 the nearest. All rows that a sequence does not have come from here.
-DEVICE float4 before_sequence(const CausalConv &, int, int, int) { return make_float4(0.f, 0.f, 0.f, 0.f); }
+// The row `back` rows before the first of a sequence, 1 the nearest: zeros, or with AFTER what was kept of an earlier batch. All
+// rows that a sequence does not have come from here.
+template <int STORED, bool AFTER>
+DEVICE float4 before_sequence(const CausalConv &p, int sequence, int back, int channel) {
+    if constexpr (AFTER) {
+        if (const void *kept = p.before[sequence]) {
+            const u64 i = (u64)(TAPS - 1 - back) * p.channels + channel;
+            if constexpr (STORED == F32) return load4(static_cast<const float *>(kept) + i);
+            else return widen(Raw<STORED>{*reinterpret_cast<const uint2 *>(static_cast<const u16 *>(kept) + i)});
+        }
+    }
+    return make_float4(0.f, 0.f, 0.f, 0.f);
+}
 
 // Row `row - back` as a row of the sequence starts at `first`.
-template <int STORED>
+template <int STORED, bool AFTER>
 DEVICE float4 behind(const CausalConv &p, int sequence, int first, int row, int back, int channel) {
     const int at = row - back;
-    return at >= first ? widen(fetch<STORED>(p, at, channel)) : before_sequence(p, sequence, first - at, channel);
+    return at >= first ? widen(fetch<STORED>(p, at, channel))
+                       : before_sequence<STORED, AFTER>(p, sequence, first - at, channel);
 }
 
 template <int OUT>
@@ -69,7 +82,7 @@ DEVICE float convolve(float4 w, float third, float second, float last, float x) 
     return silu<OUT>(tap<OUT>(y, w.w, x));
 }
 
-template <int STORED, int OUT>
+template <int STORED, int OUT, bool AFTER>
 DEVICE void causal_conv(const CausalConv &p) {
     release_successor();
     const int channel = CHANNELS * (blockIdx.x * blockDim.x + threadIdx.x);
@@ -96,9 +109,9 @@ DEVICE void causal_conv(const CausalConv &p) {
     }
     const int first = p.offsets[sequence];
     int stop = p.offsets[sequence + 1];
-    float4 third = behind<STORED>(p, sequence, first, row, 3, channel);
-    float4 second = behind<STORED>(p, sequence, first, row, 2, channel);
-    float4 last = behind<STORED>(p, sequence, first, row, 1, channel);
+    float4 third = behind<STORED, AFTER>(p, sequence, first, row, 3, channel);
+    float4 second = behind<STORED, AFTER>(p, sequence, first, row, 2, channel);
+    float4 last = behind<STORED, AFTER>(p, sequence, first, row, 1, channel);
 
     for (; row < end; row += AHEAD) {
         Raw<STORED> next[AHEAD];
@@ -110,9 +123,9 @@ DEVICE void causal_conv(const CausalConv &p) {
                 if (row + i >= stop) {
                     // Sequences may be empty.
                     while (row + i >= stop) stop = p.offsets[++sequence + 1];
-                    third = before_sequence(p, sequence, 3, channel);
-                    second = before_sequence(p, sequence, 2, channel);
-                    last = before_sequence(p, sequence, 1, channel);
+                    third = before_sequence<STORED, AFTER>(p, sequence, 3, channel);
+                    second = before_sequence<STORED, AFTER>(p, sequence, 2, channel);
+                    last = before_sequence<STORED, AFTER>(p, sequence, 1, channel);
                 }
                 const float4 x = widen(now[i]);
                 const float4 y = make_float4(convolve<OUT>(w[0], third.x, second.x, last.x, x.x),
@@ -135,10 +148,14 @@ DEVICE void causal_conv(const CausalConv &p) {
     }
 }
 
-#define INSTANCE(NAME, STORED, OUT)                                                          \
+#define INSTANCE(NAME, STORED, OUT, AFTER)                                                   \
     extern "C" __global__ void __launch_bounds__(256) causal_conv_##NAME(const CausalConv p) { \
-        causal_conv<STORED, OUT>(p);                                                         \
+        causal_conv<STORED, OUT, AFTER>(p);                                                  \
     }
-INSTANCE(f32, F32, F32)
-INSTANCE(bf16, BF16, BF16)
-INSTANCE(bf16_to_f32, BF16, F32)
+INSTANCE(f32, F32, F32, false)
+INSTANCE(bf16, BF16, BF16, false)
+INSTANCE(bf16_to_f32, BF16, F32, false)
+// Sequences may go on after rows of earlier batches.
+INSTANCE(f32_after, F32, F32, true)
+INSTANCE(bf16_after, BF16, BF16, true)
+INSTANCE(bf16_to_f32_after, BF16, F32, true)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
-use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, StepTime, Taps};
+use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, Prefix, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{DType, Graph, Sizes, TensorId};
 use dikast_core::numerics::e4m3;
@@ -15,10 +15,11 @@ use half::{bf16, f16};
 
 use crate::compile::{Kernels, default_cache};
 use crate::device::{Device, Target};
-use crate::inputs::InputLayout;
+use crate::inputs::{InputLayout, Kept};
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
-use crate::plan::{Builder, Prefetch, Program, arena_bytes};
+use crate::plan::{Builder, Prefetch, Program, arena_bytes, arena_bytes_prefix};
+use crate::prefix::{CudaSnapshot, Pieces, UNIT};
 use crate::resident::CudaResident;
 use crate::{bucket, sources, support};
 
@@ -84,6 +85,7 @@ pub struct CudaPlan {
     pub(crate) program: Program,
     pub(crate) graph: Graph,
     pub(crate) bucket: Sizes,
+    prefix: Prefix,
     inputs: InputLayout,
     /// Inputs on the device, and in page-locked memory.
     block: DeviceMemory,
@@ -210,6 +212,8 @@ impl CudaBackend {
             stored: layout::storage(graph),
             portable: self.options.portable,
             prefetch: self.options.prefetch,
+            prefix: Prefix::None,
+            pieces: None,
         }
     }
 
@@ -257,14 +261,27 @@ impl CudaBackend {
         resident: &CudaResident,
         batch: &Batch,
     ) -> Result<()> {
+        self.upload_after(stream, plan, resident, batch, &[])
+    }
+
+    /// The same with what is kept before the batch's sequences, or the places for their rows.
+    fn upload_after(
+        &self,
+        stream: &CudaStream,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        kept: &[Option<Kept>],
+    ) -> Result<()> {
         if !batch.sizes.fits(&plan.bucket) {
             return Err(Error::Internal(format!(
                 "a batch of {:?} in a bucket of {:?}",
                 batch.sizes, plan.bucket
             )));
         }
-        let CudaPlan { inputs, graph, pinned, block, .. } = plan;
-        let head = inputs.write(graph, batch, pinned.as_mut_slice())?;
+        let CudaPlan { inputs, graph, pinned, block, prefix, .. } = plan;
+        let after = matches!(prefix, Prefix::After { .. });
+        let head = inputs.write(graph, batch, (kept, after), pinned.as_mut_slice())?;
         pinned.upload_in(stream, head, block, 0)?;
         let source = (&*graph, &resident.checkpoint);
         for table in 0..inputs.tables() {
@@ -299,6 +316,11 @@ impl CudaBackend {
         if !taps.is_empty() {
             self.run_tapped(plan, resident, batch, taps)?;
         }
+        self.finish_run(plan, batch)
+    }
+
+    /// The forward of what was uploaded.
+    fn finish_run(&self, plan: &mut CudaPlan, batch: &Batch) -> Result<Vec<f32>> {
         if self.options.poison {
             plan.arena.fill(0xFF)?;
             plan.output.as_mut_slice().fill(0xFF);
@@ -306,6 +328,36 @@ impl CudaBackend {
         self.forward(plan)?;
         self.device.synchronize("running the forward")?;
         Ok(Self::logits(plan, batch))
+    }
+
+    /// A new snapshot of the rows of a batch.
+    fn keep_now(&self, plan: &mut CudaPlan, resident: &CudaResident, batch: &Batch) -> Result<CudaSnapshot> {
+        let rows = batch.sizes.tokens;
+        let pieces = Pieces::of(&plan.graph).filter(|_| plan.prefix == Prefix::Keep);
+        let Some(pieces) = pieces.filter(|_| batch.sizes.sequences == 1 && rows.is_multiple_of(UNIT)) else {
+            return Err(Error::Internal("these rows cannot be kept".to_owned()));
+        };
+        let memory = DeviceMemory::new(&self.device, pieces.bytes(rows))?;
+        let snapshot = CudaSnapshot { memory, rows };
+        self.upload_after(&self.device.stream, plan, resident, batch, &[Some(Kept::from(&snapshot))])?;
+        self.finish_run(plan, batch)?;
+        Ok(snapshot)
+    }
+
+    fn run_after_now(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        snapshots: &[Option<&CudaSnapshot>],
+    ) -> Result<Vec<f32>> {
+        let rows: usize = snapshots.iter().flatten().map(|s| s.rows).sum();
+        if !matches!(plan.prefix, Prefix::After { rows: most } if rows <= most) {
+            return Err(Error::Internal(format!("{rows} kept rows for a plan of {:?}", plan.prefix)));
+        }
+        let kept: Vec<Option<Kept>> = snapshots.iter().map(|s| s.map(Kept::from)).collect();
+        self.upload_after(&self.device.stream, plan, resident, batch, &kept)?;
+        self.finish_run(plan, batch)
     }
 
     /// What the last forward of a plan left, once it has ended.
@@ -387,6 +439,7 @@ fn widened(
 impl Backend for CudaBackend {
     type Resident = CudaResident;
     type Plan = CudaPlan;
+    type Snapshot = CudaSnapshot;
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -397,7 +450,7 @@ impl Backend for CudaBackend {
         let device_weights = CudaResident::bytes(graph, weights)?;
         let arena = self.shared_arena_bytes(graph, device_weights);
         let own = arena_bytes(graph, bucket, false);
-        let inputs = InputLayout::new(graph, weights, bucket)?.bytes;
+        let inputs = InputLayout::new(graph, weights, bucket, None)?.bytes;
         Ok(MemoryBudget {
             device_weights: device_weights as u64,
             host_tables: CudaResident::host_bytes(graph, weights)?,
@@ -416,15 +469,39 @@ impl Backend for CudaBackend {
     }
 
     fn plan(&self, graph: &Graph, resident: &CudaResident, bucket: &Sizes) -> Result<CudaPlan> {
-        let inputs = InputLayout::new(graph, &resident.checkpoint, bucket)?;
+        self.plan_prefix(graph, resident, bucket, Prefix::None)
+    }
+
+    fn snapshot_bytes(&self, graph: &Graph, rows: usize) -> Option<u64> {
+        let pieces = Pieces::of(graph).filter(|_| rows > 0 && rows.is_multiple_of(UNIT))?;
+        Some(pieces.bytes(rows) as u64)
+    }
+
+    fn plan_prefix(
+        &self,
+        graph: &Graph,
+        resident: &CudaResident,
+        bucket: &Sizes,
+        prefix: Prefix,
+    ) -> Result<CudaPlan> {
+        let pieces = match prefix {
+            Prefix::None => None,
+            _ => Some(
+                Pieces::of(graph).ok_or_else(|| self.device.lacks("snapshots of states of this model"))?,
+            ),
+        };
+        let pieces = pieces.as_ref();
+        let inputs = InputLayout::new(graph, &resident.checkpoint, bucket, pieces)?;
         let block = DeviceMemory::new(&self.device, inputs.bytes)?;
         block.fill(0)?;
         let pinned = PinnedMemory::new(&self.device, inputs.bytes)?;
         let output = PinnedMemory::new(&self.device, 4 * graph.len(graph.output(), bucket))?;
-        let arena = resident.arena(&self.device, arena_bytes(graph, bucket, false))?;
+        let needed = arena_bytes_prefix(graph, bucket, false, pieces, prefix);
+        let arena = resident.arena(&self.device, needed)?;
         let builder = self.builder(graph, resident, &inputs, &block, *bucket, false);
         let output_address = Some(output.device_address());
-        let program = Builder { arena: arena.address(), output: output_address, ..builder }.build()?;
+        let builder = Builder { arena: arena.address(), output: output_address, ..builder };
+        let program = Builder { prefix, pieces, ..builder }.build()?;
         let captured = if bucket.tokens <= self.options.captured_tokens {
             Some(self.capture(|| self.submit(&program))?)
         } else {
@@ -435,6 +512,7 @@ impl Backend for CudaBackend {
             program,
             graph: graph.clone(),
             bucket: *bucket,
+            prefix,
             inputs,
             block,
             pinned,
@@ -456,6 +534,25 @@ impl Backend for CudaBackend {
         taps: &mut Taps,
     ) -> impl Future<Output = Result<Vec<f32>>> {
         ready(self.run_now(plan, resident, batch, taps))
+    }
+
+    fn keep(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+    ) -> impl Future<Output = Result<CudaSnapshot>> {
+        ready(self.keep_now(plan, resident, batch))
+    }
+
+    fn run_after(
+        &self,
+        plan: &mut CudaPlan,
+        resident: &CudaResident,
+        batch: &Batch,
+        snapshots: &[Option<&CudaSnapshot>],
+    ) -> impl Future<Output = Result<Vec<f32>>> {
+        ready(self.run_after_now(plan, resident, batch, snapshots))
     }
 
     fn profile(

@@ -52,6 +52,7 @@ sources![
     "mma.cuh",
     "pipeline.cuh",
     "pool.cu",
+    "prefix_rows.cu",
     "quantize.cu",
     "rms_norm.cu",
     "rms_norm_quantize.cu",

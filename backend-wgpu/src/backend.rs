@@ -262,6 +262,7 @@ impl WgpuBackend {
 impl Backend for WgpuBackend {
     type Resident = WgpuResident;
     type Plan = WgpuPlan;
+    type Snapshot = ();
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities

@@ -10,6 +10,7 @@
 
 mod batch;
 mod checks;
+mod prefix;
 mod timing;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::future::{Future, ready};
 
 pub use batch::Batch;
 pub use checks::InputChecks;
+pub use prefix::Prefix;
 pub use timing::{Ceilings, StepTime};
 
 use crate::checkpoint::Weights;
@@ -118,6 +120,8 @@ pub trait Backend {
     type Resident;
     /// A graph made ready for all batches that fit a bucket.
     type Plan;
+    /// What the rows of a sequence need of those before them, on the device: made by [`Backend::keep`].
+    type Snapshot;
 
     /// What it is and can do.
     fn capabilities(&self) -> &Capabilities;
@@ -149,6 +153,59 @@ pub trait Backend {
         batch: &Batch,
         taps: &mut Taps,
     ) -> impl Future<Output = Result<Vec<f32>>>;
+
+    /// Bytes of the snapshot of a sequence's first `rows` rows; `None` where the backend keeps none of this graph, or none
+    /// of so many rows.
+    fn snapshot_bytes(&self, graph: &Graph, rows: usize) -> Option<u64> {
+        let _ = (graph, rows);
+        None
+    }
+
+    /// [`Backend::plan`] for [`Backend::keep`] or [`Backend::run_after`].
+    ///
+    /// The default is [`Error::Unsupported`] but for [`Prefix::None`].
+    fn plan_prefix(
+        &self,
+        graph: &Graph,
+        resident: &Self::Resident,
+        bucket: &Sizes,
+        prefix: Prefix,
+    ) -> Result<Self::Plan> {
+        match prefix {
+            Prefix::None => self.plan(graph, resident, bucket),
+            _ => Err(lacking(self.capabilities(), "snapshots of states")),
+        }
+    }
+
+    /// Runs the first rows of one sequence, a batch without labels, with a plan of [`Prefix::Keep`], and keeps what later
+    /// rows need of them.
+    ///
+    /// The default is [`Error::Unsupported`].
+    fn keep(
+        &self,
+        plan: &mut Self::Plan,
+        resident: &Self::Resident,
+        batch: &Batch,
+    ) -> impl Future<Output = Result<Self::Snapshot>> {
+        let _ = (plan, resident, batch);
+        ready(Err(lacking(self.capabilities(), "snapshots of states")))
+    }
+
+    /// [`Backend::run`] with a plan of [`Prefix::After`]: each sequence of the batch goes on after the rows of its snapshot,
+    /// where it has one. The result has the bits of a run over the whole sequences.
+    ///
+    /// The default is [`Error::Unsupported`].
+    fn run_after(
+        &self,
+        plan: &mut Self::Plan,
+        resident: &Self::Resident,
+        batch: &Batch,
+        snapshots: &[Option<&Self::Snapshot>],
+    ) -> impl Future<Output = Result<Vec<f32>>> {
+        let _ = (plan, resident, batch, snapshots);
+        ready(Err(lacking(self.capabilities(), "snapshots of states")))
+    }
+
     /// Runs one batch as [`Backend::run`] does and says how long each step took, in execution order; the logits are
     /// dropped. Where a device overlaps steps in `run`, here one ends before the next begins, so the sum may be more
     /// than the time of a run. A step that the backend does as part of another one has no entry of its own.

@@ -88,7 +88,7 @@ pub fn tensors(file: &str) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
 pub fn engine<B: Backend>(backend: B, model: &Path, options: ClefOptions) -> Engine<B, Clef> {
     let files = ModelFiles::open(model).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
     let model = Clef::load_with(&files, options).unwrap_or_else(|e| panic!("{e}"));
-    let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384 };
+    let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384, ..EngineOptions::default() };
     Engine::with_model(backend, model, options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -37,7 +37,7 @@ fn clef(fault: Option<(&str, usize)>) -> Engine<CpuBackend, Clef> {
     let files = files.into_iter().map(|(name, bytes)| (name, Blob::Owned(bytes.into())));
     let files = ModelFiles::from_memory("clef-tiny", files);
     let model = Clef::load_with(&files, ClefOptions::default()).expect("a model");
-    let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384 };
+    let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384, ..EngineOptions::default() };
     Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {}).expect("an engine")
 }
 

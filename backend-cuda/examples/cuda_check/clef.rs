@@ -46,7 +46,7 @@ pub fn model(folder: &Path, int8: Int8Mode, vision: bool) -> Result<Clef> {
 
 /// A model on a device.
 pub fn engine<B: Backend>(backend: B, folder: &Path, int8: Int8Mode) -> Result<Engine<B, Clef>> {
-    let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384 };
+    let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384, ..EngineOptions::default() };
     Engine::with_model(backend, model(folder, int8, true)?, options, &mut |_, _| {})
 }
 

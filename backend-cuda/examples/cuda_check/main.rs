@@ -9,7 +9,7 @@
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
 //! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
-//! `--seconds`), `clef-callers` (these alone), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
+//! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on`
@@ -27,6 +27,7 @@ mod bench;
 mod clef;
 mod clef_attention;
 mod clef_bench;
+mod clef_cache;
 mod clef_callers;
 mod clef_delta;
 mod clef_head;
@@ -328,6 +329,14 @@ fn main() -> ExitCode {
                 clef_callers::Load { callers: 32, seconds: arguments.seconds, longest: 1500, media: &media };
             clef_callers::concurrent(&mut report, "CLEF", &loaded, &load);
         }
+    }
+    if arguments.only.as_deref() == Some("clef-cache") {
+        let Some(model) = &arguments.model else {
+            println!("clef-cache needs --model");
+            return ExitCode::from(2);
+        };
+        let shape = if arguments.small { (300, 1) } else { (1502, 20) };
+        clef_cache::cache(&mut report, "CLEF", &|| CudaBackend::open(timed.clone()), model, shape);
     }
     if arguments.only.as_deref() == Some("clef-formats") {
         let lender = arguments.data.join("clef-tiny/model");

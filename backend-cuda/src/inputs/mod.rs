@@ -1,6 +1,7 @@
 //! What the host uploads for a batch: sizes, the graph's inputs, lists of tiles, rows of tables that stay on the host.
 //! Checked here, because a kernel does not check an index.
 
+mod before;
 mod tables;
 mod tiles;
 
@@ -11,6 +12,9 @@ use dikast_core::checkpoint::{StoredType, Weights};
 use dikast_core::graph::{DType, Graph, InputKind, Sizes, Symbol, TensorId, WeightId};
 use dikast_core::{Error, Result};
 
+use crate::prefix::Pieces;
+
+pub(crate) use before::{Before, Kept};
 use tables::Table;
 pub(crate) use tiles::TileList;
 
@@ -36,6 +40,7 @@ pub(crate) struct InputLayout {
     fields: Vec<Field>,
     lists: Vec<TileList>,
     tables: Vec<Table>,
+    before: Option<(Before, Pieces)>,
     /// Bytes in all.
     pub(crate) bytes: usize,
     /// Bytes before the rows of tables.
@@ -50,7 +55,13 @@ struct Field {
 }
 
 impl InputLayout {
-    pub(crate) fn new(graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<Self> {
+    /// `pieces`: what the graph's steps keep, where rows are kept or sequences go on after kept ones.
+    pub(crate) fn new(
+        graph: &Graph,
+        weights: &Weights,
+        bucket: &Sizes,
+        pieces: Option<&Pieces>,
+    ) -> Result<Self> {
         let mut bytes = ALIGN; // the sizes
         let mut reserve = |size: usize| {
             let offset = bytes;
@@ -67,9 +78,10 @@ impl InputLayout {
             })
             .collect();
         let lists = tiles::of(graph, bucket, &mut reserve)?;
+        let before = pieces.map(|p| (Before::new(p, bucket.sequences, &mut reserve), p.clone()));
         let head = reserve(0);
         let tables = tables::of(graph, weights, bucket, &mut reserve)?;
-        Ok(Self { checks: InputChecks::new(graph)?, fields, lists, tables, bytes, head })
+        Ok(Self { checks: InputChecks::new(graph)?, fields, lists, tables, before, bytes, head })
     }
 
     /// Offset of the number of rows that a symbol stands for.
@@ -92,8 +104,20 @@ impl InputLayout {
         self.tables.iter().find_map(|t| t.is(weight))
     }
 
-    /// Checks a batch and writes all of it but the rows of tables; what is to be uploaded.
-    pub(crate) fn write(&self, graph: &Graph, batch: &Batch, block: &mut [u8]) -> Result<Range<usize>> {
+    /// Where the inputs say what was kept of earlier rows.
+    pub(crate) fn before(&self) -> Option<Before> {
+        self.before.as_ref().map(|(before, _)| *before)
+    }
+
+    /// Checks a batch and writes all of it but the rows of tables; what is to be uploaded. `kept` has an entry a sequence:
+    /// what it goes on after, with `after`, or else where its rows are kept; or it is empty.
+    pub(crate) fn write(
+        &self,
+        graph: &Graph,
+        batch: &Batch,
+        (kept, after): (&[Option<Kept>], bool),
+        block: &mut [u8],
+    ) -> Result<Range<usize>> {
         self.checks.hold(batch)?;
         put(block, 0, &SYMBOLS.map(|symbol| batch.sizes.get(symbol) as i32))?;
         for field in &self.fields {
@@ -104,7 +128,22 @@ impl InputLayout {
                 put(block, field.offset, batch.get(field.kind)?)?;
             }
         }
-        self.lists.iter().try_for_each(|list| list.write(batch, block))?;
+        let mut joined = None;
+        if let Some((before, pieces)) = &self.before {
+            let offsets = batch.get(InputKind::SequenceOffsets)?;
+            let none = vec![None; batch.sizes.sequences];
+            let kept = if kept.is_empty() { &none } else { kept };
+            if kept.len() != batch.sizes.sequences {
+                return Err(Error::Internal(format!(
+                    "{} snapshots for {} sequences",
+                    kept.len(),
+                    batch.sizes.sequences
+                )));
+            }
+            before.write(pieces, offsets, kept, block)?;
+            joined = after.then(|| before::joined(offsets, kept));
+        }
+        self.lists.iter().try_for_each(|list| list.write(batch, joined.as_deref(), block))?;
         Ok(0..self.head)
     }
 

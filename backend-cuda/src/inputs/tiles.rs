@@ -65,9 +65,9 @@ impl TileList {
         (self.q_offsets, self.kv_offsets, self.kv_lengths) == (q, kv, lengths)
     }
 
-    /// Writes the tiles of a batch.
-    pub(super) fn write(&self, batch: &Batch, block: &mut [u8]) -> Result<()> {
-        let tiles = self.of_batch(batch)?;
+    /// Writes the tiles of a batch. `joined`: the sequences' offsets with the rows kept before them, where there are any.
+    pub(super) fn write(&self, batch: &Batch, joined: Option<&[i32]>, block: &mut [u8]) -> Result<()> {
+        let tiles = self.of_batch(batch, joined)?;
         if tiles.len() > self.capacity {
             return Err(Error::Internal(format!("{} tiles, {} fit", tiles.len(), self.capacity)));
         }
@@ -76,17 +76,21 @@ impl TileList {
     }
 
     /// The tiles of a batch: rows of one sequence, from its first.
-    fn of_batch(&self, batch: &Batch) -> Result<Vec<AttentionTile>> {
+    fn of_batch(&self, batch: &Batch, joined: Option<&[i32]>) -> Result<Vec<AttentionTile>> {
         let (queries, keys) = (batch.get(self.kinds.0)?, batch.get(self.kinds.1)?);
+        let joined = joined.filter(|_| self.kinds.1 == InputKind::SequenceOffsets);
+        let (keys, causal) = (joined.unwrap_or(keys), self.kinds.0 == InputKind::SequenceOffsets);
         let lengths = self.kinds.2.map(|kind| batch.get(kind)).transpose()?;
         let mut tiles = Vec::new();
         for (s, (q, k)) in queries.windows(2).zip(keys.windows(2)).enumerate() {
             let count = (k[1] - k[0]).min(lengths.map_or(i32::MAX, |l| l[s]));
+            // Queries of the same rows as the keys stand after the kept ones.
+            let before = if joined.is_some() && causal { (k[1] - k[0]) - (q[1] - q[0]) } else { 0 };
             for query in (q[0]..q[1]).step_by(TILE) {
                 tiles.push(AttentionTile {
                     query,
                     queries: (q[1] - query).min(TILE as i32),
-                    place: query - q[0],
+                    place: before + query - q[0],
                     key: k[0],
                     keys: count,
                 });

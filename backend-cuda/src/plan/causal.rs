@@ -1,6 +1,6 @@
 //! Causal attention.
 
-use dikast_core::graph::{Columns, Step};
+use dikast_core::graph::Step;
 use dikast_core::{Error, Result};
 
 use super::Builder;
@@ -89,19 +89,17 @@ impl Builder<'_> {
                 .device
                 .lacks(format!("causal attention with widths that are no multiple of {multiple}")));
         }
-        let columns = |c: Columns| -> Result<Address> {
-            Ok(self.tensor(c.tensor)? + (stored.bytes() * c.start) as u64)
-        };
+        let [keys, values] = self.keys_and_values(step, [k, v])?;
         let arguments = CausalAttention {
-            q: columns(q)?,
-            k: columns(k)?,
-            v: columns(v)?,
+            q: self.columns(q)?,
+            k: keys.0,
+            v: values.0,
             out: self.tensor(out)?,
             tiles: self.block + list.tiles as u64,
             tile_count: self.block + list.count as u64,
             q_pitch: self.cols(q.tensor) as i32,
-            k_pitch: self.cols(k.tensor) as i32,
-            v_pitch: self.cols(v.tensor) as i32,
+            k_pitch: keys.1,
+            v_pitch: values.1,
             out_pitch: self.cols(out) as i32,
             head_dim: head_dim as i32,
             group: (heads / kv_heads) as i32,

@@ -18,7 +18,7 @@ args::arguments! {
     /// `causal_conv.cu`
     CausalConv {
         x: Address, weight: Address, offsets: Address, out: Address, rows: Address, sequences: Address,
-        pitch: i32, channels: i32, block_rows: i32, pad: i32,
+        pitch: i32, channels: i32, block_rows: i32, pad: i32, before: Address,
     }
 }
 
@@ -56,11 +56,15 @@ impl Builder<'_> {
         let Some(Dim::Offsets(sequences)) = self.graph.tensor(offsets).shape.first() else {
             return Err(Error::Internal("a convolution without sequences".to_owned()));
         };
-        let entry = match (self.real(x.tensor)?, self.real(out)?) {
-            (Stored::F32, Stored::F32) => "causal_conv_f32",
-            (Stored::BF16, Stored::BF16) => "causal_conv_bf16",
-            (Stored::BF16, Stored::F32) => "causal_conv_bf16_to_f32",
-            (from, to) => return Err(self.device.lacks(format!("a convolution of {from:?} to {to:?}"))),
+        let before = self.kept_before(step);
+        let entry = match (self.real(x.tensor)?, self.real(out)?, before) {
+            (Stored::F32, Stored::F32, 0) => "causal_conv_f32",
+            (Stored::BF16, Stored::BF16, 0) => "causal_conv_bf16",
+            (Stored::BF16, Stored::F32, 0) => "causal_conv_bf16_to_f32",
+            (Stored::F32, Stored::F32, _) => "causal_conv_f32_after",
+            (Stored::BF16, Stored::BF16, _) => "causal_conv_bf16_after",
+            (Stored::BF16, Stored::F32, _) => "causal_conv_bf16_to_f32_after",
+            (from, to, _) => return Err(self.device.lacks(format!("a convolution of {from:?} to {to:?}"))),
         };
         let capacity = self.capacity(out);
         let arguments = CausalConv {
@@ -74,6 +78,7 @@ impl Builder<'_> {
             channels: channels as i32,
             block_rows: block_rows(capacity) as i32,
             pad: 0,
+            before,
         };
         self.launch("causal_conv", entry, grid(channels, capacity), &arguments)
     }

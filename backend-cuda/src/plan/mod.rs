@@ -8,6 +8,7 @@ mod half;
 mod int8;
 mod joint;
 mod media;
+mod prefix;
 mod rotary;
 mod row_trial;
 mod rows;
@@ -16,6 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use dikast_core::backend::Prefix;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::graph::{
     Activation, ArenaLayout, Columns, Dim, Graph, LstmDirection, Pool, Sizes, Step, TensorId, WeightId,
@@ -31,6 +33,7 @@ use crate::inputs::InputLayout;
 use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
 use crate::linear;
+use crate::prefix::Pieces;
 use crate::resident::CudaResident;
 
 pub use ahead::Prefetch;
@@ -68,6 +71,10 @@ pub(crate) struct Builder<'a> {
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
     pub(crate) prefetch: Prefetch,
+    /// Whether rows are kept, or sequences go on after kept ones.
+    pub(crate) prefix: Prefix,
+    /// What the steps keep, in that case.
+    pub(crate) pieces: Option<&'a Pieces>,
 }
 
 impl Builder<'_> {
@@ -75,8 +82,8 @@ impl Builder<'_> {
         let mut launches = Vec::new();
         let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
-            if step.outputs().iter().all(|&out| self.capacity(out) == 0) {
-                // No pictures, say.
+            if step.outputs().iter().all(|&out| self.capacity(out) == 0) && self.kept_after(step) == 0 {
+                // No pictures, say. Where rows are kept there are no questions, but keys for them.
                 continue;
             }
             for launch in self.step(step, &ahead[index])? {
@@ -189,7 +196,9 @@ impl Builder<'_> {
             Step::QuantLinearGated { codes, scales, weight, weight_scales, activation, out } => {
                 self.quant_linear((codes, scales), (weight, weight_scales), None, out, Some(activation))?
             }
-            Step::Attention { .. } => self.attention(step)?,
+            Step::Attention { k, v, .. } => {
+                return self.with_prefix(step, [k, v], self.attention(step)?);
+            }
             Step::SelectRows { x, rows, out } => {
                 let arguments = args::SelectRows {
                     x: self.tensor(x)?,
@@ -309,10 +318,12 @@ impl Builder<'_> {
             }
             Step::Rows { .. } | Step::RotateQuantize { .. } => self.row_function(step)?,
             Step::Int8Linear { .. } | Step::Int8LinearGated { .. } => self.int8_linear(step)?,
-            Step::CausalConv { .. } => self.causal_conv(step)?,
+            Step::CausalConv { x, .. } => return self.with_tail(step, x, self.causal_conv(step)?),
             Step::GatedDelta { .. } => return self.gated_delta(step),
             Step::HeadRotary { .. } => self.head_rotary(step)?,
-            Step::CausalAttention { .. } => self.causal_attention(step)?,
+            Step::CausalAttention { k, v, .. } => {
+                return self.with_prefix(step, [k, v], self.causal_attention(step)?);
+            }
             Step::AddPositions { .. } | Step::MergeRows { .. } | Step::ReplaceRows { .. } => {
                 return self.media_rows(step);
             }
@@ -477,20 +488,18 @@ impl Builder<'_> {
             Some(b) => (self.resident.address((b.table, forms::distances(&b)))?.0, b.max_distance),
             None => (0, 0),
         };
-        let columns = |c: Columns| -> Result<Address> {
-            Ok(self.tensor(c.tensor)? + (self.stored(c.tensor).bytes() * c.start) as u64)
-        };
+        let [keys, values] = self.keys_and_values(step, [k, v])?;
         let arguments = args::Attention {
-            q: columns(q)?,
-            k: columns(k)?,
-            v: columns(v)?,
+            q: self.columns(q)?,
+            k: keys.0,
+            v: values.0,
             out: self.tensor(out)?,
             bias: table,
             tiles: self.block + list.tiles as u64,
             tile_count: self.block + list.count as u64,
             q_pitch: self.cols(q.tensor) as i32,
-            k_pitch: self.cols(k.tensor) as i32,
-            v_pitch: self.cols(v.tensor) as i32,
+            k_pitch: keys.1,
+            v_pitch: values.1,
             out_pitch: self.cols(out) as i32,
             head_dim: head_dim as i32,
             reach: reach as i32,
@@ -596,6 +605,11 @@ impl Builder<'_> {
             .ok_or_else(|| Error::Internal(format!("tensor {} has no place", self.graph.tensor(id).name)))
     }
 
+    /// Address of the first row of some columns.
+    fn columns(&self, c: Columns) -> Result<Address> {
+        Ok(self.tensor(c.tensor)? + (self.stored(c.tensor).bytes() * c.start) as u64)
+    }
+
     /// Address of a tensor that a kernel reads or writes as float32.
     fn float32(&self, id: TensorId) -> Result<Address> {
         if self.stored(id) != Stored::F32 {
@@ -657,12 +671,24 @@ impl Builder<'_> {
 
 /// Bytes of activations and of what the steps need while they run, one at a time.
 pub(crate) fn arena_bytes(graph: &Graph, bucket: &Sizes, keep_all: bool) -> usize {
+    arena_bytes_prefix(graph, bucket, keep_all, None, Prefix::None)
+}
+
+/// The same for a plan that keeps rows or goes on after kept ones.
+pub(crate) fn arena_bytes_prefix(
+    graph: &Graph,
+    bucket: &Sizes,
+    keep_all: bool,
+    pieces: Option<&Pieces>,
+    prefix: Prefix,
+) -> usize {
     let scratch = |step: &Step| {
         let of = [delta::scratch_bytes, int8::scratch_bytes, half::scratch_bytes];
         of.map(|bytes| bytes(graph, step, bucket)).into_iter().max()
     };
     let scratch = graph.steps().iter().filter_map(scratch).max();
-    activation_bytes(&layout::arena(graph, bucket, keep_all)) as usize + scratch.unwrap_or(0)
+    let joined = pieces.map_or(0, |p| prefix::scratch_bytes(p, bucket, prefix));
+    activation_bytes(&layout::arena(graph, bucket, keep_all)) as usize + scratch.unwrap_or(0).max(joined)
 }
 
 fn activation_bytes(layout: &ArenaLayout) -> u64 {

@@ -89,6 +89,7 @@ impl CudaBackend {
                     channels: width as i32,
                     block_rows: super::conv::block_rows(tokens) as i32,
                     pad: 0,
+                    before: 0,
                 };
                 let grid = super::conv::grid(width, tokens);
                 let function = self.kernels.function("causal_conv", "causal_conv_bf16", grid.shared)?;

@@ -49,7 +49,11 @@ impl OnBackend for Job<'_> {
             None => {
                 let (tokens, batch) = (largest(&args.tokens), largest(&args.batch));
                 // The texts of whole requests are corrected from above.
-                EngineOptions { max_tokens: 2 * tokens, batch_tokens: tokens * batch }
+                EngineOptions {
+                    max_tokens: 2 * tokens,
+                    batch_tokens: tokens * batch,
+                    ..EngineOptions::default()
+                }
             }
         };
         let engine = Engine::with_model(open()?, model, options, &mut |_, _| {})?;

@@ -81,6 +81,7 @@ impl Default for CpuBackend {
 impl Backend for CpuBackend {
     type Resident = CpuResident;
     type Plan = CpuPlan;
+    type Snapshot = ();
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities

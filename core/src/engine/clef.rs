@@ -187,7 +187,7 @@ impl<B: Backend> Engine<B, Clef> {
     pub async fn decide(&mut self, requests: &[DecideRequest]) -> Vec<Result<Decision>> {
         let prepared: Vec<Result<ClefSequence>> = requests.iter().map(|r| self.prepare(r)).collect();
         let sequences: Vec<&ClefSequence> = prepared.iter().flatten().collect();
-        let mut logits = match self.logits(&sequences).await {
+        let mut logits = match self.logits_of_states(&sequences).await {
             Ok(logits) => logits.into_iter(),
             Err(e) => return prepared.into_iter().map(|p| p.and(Err(e.clone()))).collect(),
         };

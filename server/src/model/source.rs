@@ -84,6 +84,7 @@ impl Start {
         let options = EngineOptions {
             max_tokens: config.max_tokens.unwrap_or(M::MAX_TOKENS),
             batch_tokens: config.batch_tokens,
+            ..EngineOptions::default()
         };
         let model = M::open(files, config.vision)?;
         let mut engine = Engine::with_model(open()?, model.clone(), options.clone(), &mut |_, _| {})?;

@@ -83,6 +83,7 @@ struct Device {
 impl Backend for Device {
     type Resident = <CpuBackend as Backend>::Resident;
     type Plan = <CpuBackend as Backend>::Plan;
+    type Snapshot = <CpuBackend as Backend>::Snapshot;
 
     fn capabilities(&self) -> &Capabilities {
         self.cpu.capabilities()

@@ -111,7 +111,7 @@ fn activations_stay_sane_through_64_layers_and_have_loud_channels() {
     config["text_config"]["num_hidden_layers"] = 64.into();
     crate::write(dir.path(), &recipe(config, Format::Bf16, Some(files)), &mut |_, _| {}).expect("written");
     let model = Clef::load(&ModelFiles::open(dir.path()).expect("the folder")).expect("it loads");
-    let options = EngineOptions { max_tokens: 4096, batch_tokens: 4096 };
+    let options = EngineOptions { max_tokens: 4096, ..EngineOptions::default() };
     let mut engine = Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {}).expect("loaded");
 
     let request = r#"{"state": "Parcel 17 arrived late and broken; the customer wants the money back by Friday.",
