@@ -93,7 +93,9 @@ describe('typed questions', () => {
     await page.reload();
     assert.deepEqual(await answered('refund', 'team', 'urgency'), shown);
     assert.match(await page.locator('#facts').innerText(), /kept in this browser from an earlier visit/);
-    assert.equal(server.requests.length, before, 'nothing was asked for');
+    // The browser itself looks for a newer service worker; the page does not wait for it.
+    const asked = server.requests.slice(before).filter(({ path }) => path !== '/sw.js');
+    assert.deepEqual(asked, [], 'nothing was asked for');
   });
 
   it('are answered for JSON and for a picture, edited in the form', async () => {
