@@ -7,7 +7,8 @@
 //   P_ij = (q_i k_j) e^(G_i - G_j) for j <= i      R = V - e^G K S      U = T R
 //   out = (e^G Q S + P U) / sqrt(D)      S <- e^G_last S + K^T (e^(G_last - G) U)
 //
-// gated_delta_chunks writes q, k, T, P and the factors, for all chunks at once; gated_delta_state walks along the chunks.
+// gated_delta_chunks writes q, k, T, P and the factors, for all chunks at once; gated_delta_state, or on Hopper
+// sm90_gated_delta_state, walks along the chunks.
 // Every operand of a product is binary16: q, k, A, T and P are at most 1 (steps I - beta k k^T make nothing longer), and S, R
 // and U are scaled by a power of two (see gated_delta_state), so that nothing leaves its range. With PLANES = 1 an operand is
 // rounded once (by at most 2^-11 of it); with PLANES = 2 it is split into head and tail, products have three terms, and the
@@ -47,6 +48,12 @@ DEVICE u16 *pairs_of(const GatedDelta &p, int slot, int head) {
 }
 DEVICE float *factors_of(const GatedDelta &p, int slot, int head) {
     return p.factors + ((u64)slot * p.value_heads + head) * FACTORS;
+}
+
+// The power of two that takes the largest value to 8 .. 16, as the exponent bits of a float; its inverse has 254 less it.
+DEVICE u32 scale_of(float most) {
+    const int bits = 257 - (int)(__float_as_uint(most) >> 23);
+    return (u32)(bits < 1 ? 1 : bits > 253 ? 253 : bits);
 }
 
 // Bytes of a row of 16-bit elements in shared memory; the pad keeps ldmatrix free of bank conflicts.

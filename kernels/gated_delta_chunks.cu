@@ -31,13 +31,29 @@ DEVICE bool find_chunk(const GatedDelta &p, int slot, int &row, int &rows) {
     return rows > 0;
 }
 
+// Eight numbers as they are stored.
 template <int STORED>
-DEVICE void load_eight(float (&v)[8], const void *data, u64 i) {
+struct Eight {
+    uint4 part[STORED == F32 ? 2 : 1];
+};
+template <int STORED>
+DEVICE Eight<STORED> read_eight(const void *data, u64 i, bool some) {
+    Eight<STORED> v = {};
+    const uint4 *from = reinterpret_cast<const uint4 *>(static_cast<const u8 *>(data) + i * (STORED == F32 ? 4 : 2));
+    if (some) {
+#pragma unroll
+        for (int e = 0; e < (STORED == F32 ? 2 : 1); ++e) v.part[e] = from[e];
+    }
+    return v;
+}
+template <int STORED>
+DEVICE void unpack(float (&v)[8], const Eight<STORED> &x) {
+    const uint4 a = x.part[0];
     if constexpr (STORED == F32) {
-        const float4 a = load4(static_cast<const float *>(data) + i), b = load4(static_cast<const float *>(data) + i + 4);
-        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+        const uint4 b = x.part[1];
+        v[0] = __uint_as_float(a.x), v[1] = __uint_as_float(a.y), v[2] = __uint_as_float(a.z), v[3] = __uint_as_float(a.w);
+        v[4] = __uint_as_float(b.x), v[5] = __uint_as_float(b.y), v[6] = __uint_as_float(b.z), v[7] = __uint_as_float(b.w);
     } else {
-        const uint4 a = *reinterpret_cast<const uint4 *>(static_cast<const u16 *>(data) + i);
         v[0] = bf16_low(a.x), v[1] = bf16_high(a.x), v[2] = bf16_low(a.y), v[3] = bf16_high(a.y);
         v[4] = bf16_low(a.z), v[5] = bf16_high(a.z), v[6] = bf16_low(a.w), v[7] = bf16_high(a.w);
     }
@@ -53,59 +69,85 @@ DEVICE void store_eight(u8 *to, int plane_bytes, const u32 (&pairs)[4][PLANES]) 
     }
 }
 
-// Unit rows of keys, then queries, to shared memory and, where `global` is not null, to the slot's keys.
+// A thread's share of the chunk's keys or queries: some rows, D / LANES elements of each in parts of eight.
+template <int D, int STORED>
+struct Rows {
+    static constexpr int LANES = D / 8 < 8 ? D / 8 : 8, PARTS = D / 8 / LANES, STEP = THREADS / LANES;
+    Eight<STORED> v[CHUNK / STEP][PARTS];
+};
+template <int D, int STORED>
+DEVICE Rows<D, STORED> read_rows(const GatedDelta &p, int column, int row, int rows) {
+    typedef Rows<D, STORED> R;
+    R read;
+#pragma unroll
+    for (int pass = 0; pass < CHUNK / R::STEP; ++pass) {
+        const int r = pass * R::STEP + threadIdx.x / R::LANES;
+        const u64 from = (u64)(row + r) * p.pitch + column + threadIdx.x % R::LANES * 8;
+#pragma unroll
+        for (int part = 0; part < R::PARTS; ++part) {
+            read.v[pass][part] = read_eight<STORED>(p.x, from + part * R::LANES * 8, r < rows);
+        }
+    }
+    return read;
+}
+// The same rows as unit rows to shared memory and, where `global` is not null, to the slot's keys.
 template <int D, int STORED, int PLANES>
-DEVICE void load_unit_rows(u8 *memory, u16 *global, const GatedDelta &p, int key_head, int row, int rows) {
-    constexpr int LANES = D / 8 < 8 ? D / 8 : 8, PARTS = D / 8 / LANES, STEP = THREADS / LANES;
+DEVICE void store_unit_rows(u8 *memory, u16 *global, const Rows<D, STORED> &read) {
+    typedef Rows<D, STORED> R;
     constexpr int PITCH = Pitch<D>::BYTES;
-    const int lane = threadIdx.x % LANES;
 #pragma unroll
-    for (int pass = 0; pass < CHUNK / STEP; ++pass) {
-        const int r = pass * STEP + threadIdx.x / LANES;
+    for (int pass = 0; pass < CHUNK / R::STEP; ++pass) {
+        const int r = pass * R::STEP + threadIdx.x / R::LANES;
+        float v[R::PARTS][8], sum = 0.f;
 #pragma unroll
-        for (int queries = 0; queries < 2; ++queries) {
-            const u64 from = (u64)(row + r) * p.pitch + (queries ? 0 : p.key_heads * D) + key_head * D;
-            float v[PARTS][8] = {}, sum = 0.f;
+        for (int part = 0; part < R::PARTS; ++part) {
+            unpack<STORED>(v[part], read.v[pass][part]);
 #pragma unroll
-            for (int part = 0; part < PARTS; ++part) {
-                if (r < rows) load_eight<STORED>(v[part], p.x, from + (part * LANES + lane) * 8);
+            for (int e = 0; e < 8; ++e) sum += v[part][e] * v[part][e];
+        }
 #pragma unroll
-                for (int e = 0; e < 8; ++e) sum += v[part][e] * v[part][e];
+        for (int d = R::LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+        const float factor = rsqrtf(sum + 1e-6f);
+#pragma unroll
+        for (int part = 0; part < R::PARTS; ++part) {
+            const int at = (part * R::LANES + threadIdx.x % R::LANES) * 8;
+            u32 pairs[4][PLANES];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                operand_pair<PLANES>(pairs[e], v[part][2 * e] * factor, v[part][2 * e + 1] * factor);
             }
-#pragma unroll
-            for (int d = LANES / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-            const float factor = rsqrtf(sum + 1e-6f);
-#pragma unroll
-            for (int part = 0; part < PARTS; ++part) {
-                const int at = (part * LANES + lane) * 8;
-                u32 pairs[4][PLANES];
-#pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    operand_pair<PLANES>(pairs[e], v[part][2 * e] * factor, v[part][2 * e + 1] * factor);
-                }
-                store_eight<PLANES>(memory + (queries * PLANES * CHUNK + r) * PITCH + at * 2, CHUNK * PITCH, pairs);
-                if (global) {
-                    u16 *to = global + (queries * PLANES * CHUNK + r) * D + at;
-                    store_eight<PLANES>(reinterpret_cast<u8 *>(to), CHUNK * D * 2, pairs);
-                }
-            }
+            store_eight<PLANES>(memory + r * PITCH + at * 2, CHUNK * PITCH, pairs);
+            if (global) store_eight<PLANES>(reinterpret_cast<u8 *>(global + r * D + at), CHUNK * D * 2, pairs);
         }
     }
 }
 
+// What a lane of one warp needs of the gates: two rows.
+struct Gates {
+    float decay, bias, a[2], b[2];
+};
+DEVICE Gates read_gates(const GatedDelta &p, int head, int row, int rows) {
+    Gates g = {p.decay[head], p.decay_bias[head], {}, {}};
+    const int r = 2 * lane_id();
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const float *gates = p.gates + (u64)(row + r + e) * 2 * p.value_heads + head;
+        if (r + e < rows) g.a[e] = gates[0], g.b[e] = gates[p.value_heads];
+    }
+    return g;
+}
 // One warp: beta and the sums of g of each row of the chunk, and the slot's factors of them.
-DEVICE void load_gates(float *beta, float *sums, float *factors, const GatedDelta &p, int head, int row, int rows) {
-    const float rate = expf(p.decay[head]), bias = p.decay_bias[head];
+DEVICE void store_gates(float *beta, float *sums, float *factors, const Gates &read, int rows) {
+    const float rate = expf(read.decay);
     const int r = 2 * lane_id();
     float g[2] = {};
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
         float b = 0.f;
         if (r + e < rows) {
-            const float *gates = p.gates + (u64)(row + r + e) * 2 * p.value_heads + head;
-            const float a = gates[0] + bias;
+            const float a = read.a[e] + read.bias;
             g[e] = -rate * (a > 20.f ? a : log1pf(expf(a)));
-            b = __fdiv_rn(1.f, 1.f + expf(-gates[p.value_heads]));
+            b = __fdiv_rn(1.f, 1.f + expf(-read.b[e]));
         }
         beta[r + e] = b;
     }
@@ -200,20 +242,36 @@ DEVICE void invert_below(float *inverse, const float *a, int middle, int row, in
     }
 }
 
-// The largest |v| of the rows, by the last two warps: each lane's own.
+// A thread's share of the chunk's values, and the largest |v| of it.
 template <int D, int STORED>
-DEVICE float largest_value(const GatedDelta &p, int head, int row, int rows) {
-    const u64 from = (u64)row * p.pitch + 2 * p.key_heads * D + head * D;
+struct Values {
+    static constexpr int PASSES = CHUNK * D / 8 / THREADS;
+    Eight<STORED> v[PASSES];
+};
+template <int D, int STORED>
+DEVICE Values<D, STORED> read_values(const GatedDelta &p, int head, int row, int rows) {
+    const int r = threadIdx.x / (D / 8);
+    const u64 from = (u64)(row + r) * p.pitch + (2 * p.key_heads + head) * D + threadIdx.x % (D / 8) * 8;
+    constexpr int STEP = THREADS / (D / 8);
+    Values<D, STORED> read;
+#pragma unroll
+    for (int pass = 0; pass < Values<D, STORED>::PASSES; ++pass) {
+        read.v[pass] = read_eight<STORED>(p.x, from + (u64)(pass * STEP) * p.pitch, pass * STEP + r < rows);
+    }
+    return read;
+}
+template <int D, int STORED>
+DEVICE float largest(const Values<D, STORED> &read) {
     float most = 0.f;
-#pragma unroll 4
-    for (int pass = 0; pass < CHUNK * D / 8 / (THREADS / 2); ++pass) {
-        const int i = pass * (THREADS / 2) + threadIdx.x - THREADS / 2, r = i / (D / 8);
-        if (r >= rows) continue;
+#pragma unroll
+    for (int pass = 0; pass < Values<D, STORED>::PASSES; ++pass) {
         float v[8];
-        load_eight<STORED>(v, p.x, from + (u64)r * p.pitch + i % (D / 8) * 8);
+        unpack<STORED>(v, read.v[pass]);
 #pragma unroll
         for (int e = 0; e < 8; ++e) most = fmaxf(most, fabsf(v[e]));
     }
+#pragma unroll
+    for (int d = 16; d; d >>= 1) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
     return most;
 }
 
@@ -221,7 +279,7 @@ template <int D, int STORED>
 DEVICE void chunks(const GatedDelta &p) {
     constexpr int PLANES = STORED == F32 ? 2 : 1, PITCH = Pitch<D>::BYTES;
     extern __shared__ __align__(128) u8 memory[];
-    __shared__ float beta[CHUNK], sums[CHUNK], most[2];
+    __shared__ float beta[CHUNK], sums[CHUNK], most[4];
     const int head = blockIdx.x, slot = blockIdx.y, group = p.value_heads / p.key_heads, warp = warp_id(), lane = lane_id();
     release_successor();
     int row, rows;
@@ -230,10 +288,22 @@ DEVICE void chunks(const GatedDelta &p) {
     if (!some) return;
 
     float *factors = factors_of(p, slot, head);
-    if (warp == 0) load_gates(beta, sums, factors, p, head, row, rows);
     u16 *keys = head % group == 0 ? keys_of<D, PLANES>(p, slot, head / group) : nullptr;
-    load_unit_rows<D, STORED, PLANES>(memory, keys, p, head / group, row, rows);
+    const int query = head / group * D, key = p.key_heads * D + query;
+    // Keys and values are asked for before either is waited for, then queries: as far as registers go.
+    Gates gates = {};
+    if (warp == 0) gates = read_gates(p, head, row, rows);
+    const Rows<D, STORED> key_rows = read_rows<D, STORED>(p, key, row, rows);
+    {
+        const float v = largest<D, STORED>(read_values<D, STORED>(p, head, row, rows));
+        if (lane == 0) most[warp] = v;
+    }
+    const Rows<D, STORED> query_rows = read_rows<D, STORED>(p, query, row, rows);
+    store_unit_rows<D, STORED, PLANES>(memory, keys, key_rows);
+    store_unit_rows<D, STORED, PLANES>(memory + PLANES * CHUNK * PITCH, keys ? keys + PLANES * CHUNK * D : nullptr, query_rows);
     __syncthreads();
+    // The first warp has the fewest products.
+    if (warp == 0) store_gates(beta, sums, factors, gates, rows);
 
     // Sixteen rows of K K^T and Q K^T, up to the diagonal.
     const u32 k = shared_address(memory), q = k + PLANES * CHUNK * PITCH;
@@ -266,7 +336,7 @@ DEVICE void chunks(const GatedDelta &p) {
             float w[2], x[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                const float fade = j + e <= i ? expf(sums[i] - sums[j + e]) : 0.f;
+                const float ratio = expf(sums[i] - sums[j + e]), fade = j + e <= i ? ratio : 0.f;
                 w[e] = qk[n][2 * half + e] * fade;
                 x[e] = beta[i] * kk[n][2 * half + e] * fade;
             }
@@ -286,23 +356,18 @@ DEVICE void chunks(const GatedDelta &p) {
         invert_diagonal(inverse, a);
         __syncwarp();
         invert_below<1>(inverse, a, 2 * warp + 1, 2 * warp + 1, 2 * warp);
-    } else {
-        float v = largest_value<D, STORED>(p, head, row, rows);
-#pragma unroll
-        for (int d = 16; d; d >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, d));
-        if (lane == 0) most[warp - 2] = v;
     }
     __syncthreads();
     invert_below<2>(inverse, a, 2, 2 + (warp >> 1), warp & 1);
     __syncthreads();
 
-    if (threadIdx.x == 0) factors[2 * CHUNK + 1] = fmaxf(most[0], most[1]);
+    if (threadIdx.x == 0) factors[2 * CHUNK + 1] = fmaxf(fmaxf(most[0], most[1]), fmaxf(most[2], most[3]));
 #pragma unroll
     for (int pass = 0; pass < CHUNK * CHUNK / 8 / THREADS; ++pass) {
         const int i = pass * THREADS + threadIdx.x, r = i / 8, c = i % 8;
         if (c / 2 > r / 16) continue;
-        float v[8];
-        load_eight<F32>(v, inverse, r * FLOAT_PITCH + c * 8);
+        const float4 low = load4(inverse + r * FLOAT_PITCH + c * 8), high = load4(inverse + r * FLOAT_PITCH + c * 8 + 4);
+        const float v[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
         u32 pairs[4][PLANES];
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
@@ -319,4 +384,8 @@ ENTRY(64, F32, 4, gated_delta_chunks_64_f32)
 ENTRY(128, F32, 3, gated_delta_chunks_128_f32)
 ENTRY(32, BF16, 5, gated_delta_chunks_32_bf16)
 ENTRY(64, BF16, 5, gated_delta_chunks_64_bf16)
+#if __CUDA_ARCH__ >= 900
 ENTRY(128, BF16, 5, gated_delta_chunks_128_bf16)
+#else
+ENTRY(128, BF16, 3, gated_delta_chunks_128_bf16) // no room in shared memory for as many anyway
+#endif

@@ -109,12 +109,6 @@ DEVICE void load_values(float (&left)[4], float (&right)[4], u32 values, int r, 
     }
 }
 
-// The power of two that takes the largest value to 8 .. 16, as the exponent bits of a float; its inverse has 254 less it.
-DEVICE u32 scale_of(float most) {
-    const int bits = 257 - (int)(__float_as_uint(most) >> 23);
-    return (u32)(bits < 1 ? 1 : bits > 253 ? 253 : bits);
-}
-
 // AHEAD: operands of the next chunks come while one is worked on.
 template <int D, int STORED, int WARPS, bool AHEAD>
 DEVICE void walk(const GatedDelta &p) {

@@ -1,7 +1,9 @@
 // Quantize: per-row absolute maximum and E4M3 codes, of rows in float32 or in a 16-bit format.
 //
-//   grid   rows of the bucket, 256 threads; width a multiple of 4, at most 1024 * QUADS
+//   grid   rows of the bucket, and after them blocks that ask for weights of later products (ahead.cuh); 256 threads;
+//          width a multiple of 4, at most 1024 * QUADS
 //   exact
+#include "ahead.cuh"
 #include "row.cuh"
 
 struct Quantize {
@@ -10,11 +12,13 @@ struct Quantize {
     float *scales;
     const int *rows;
     int width, capacity;
+    Ahead ahead;
 };
 
 template <int QUADS, int STORED>
 DEVICE void quantize(const Quantize &p) {
     release_successor();
+    if (asked_ahead(p.ahead)) return;
     wait_for_predecessor();
     int index = blockIdx.x;
     if (index >= *p.rows) return;

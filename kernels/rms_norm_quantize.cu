@@ -1,7 +1,9 @@
 // RmsNormQuantize: RMS norm, per-row absolute maximum and E4M3 codes in one pass over the row.
 //
-//   grid   rows of the bucket, 256 threads; width a multiple of 4, at most 1024 * QUADS
+//   grid   rows of the bucket, and after them blocks that ask for weights of later products (ahead.cuh); 256 threads;
+//          width a multiple of 4, at most 1024 * QUADS
 //   exact  codes and scale in the normed row; the mean square's sum has its own fixed order
+#include "ahead.cuh"
 #include "row.cuh"
 
 struct RmsNormQuantize {
@@ -11,11 +13,14 @@ struct RmsNormQuantize {
     const int *rows;
     int width, capacity;
     float eps;
+    int pad;
+    Ahead ahead;
 };
 
 template <int QUADS>
 DEVICE void rms_norm_quantize(const RmsNormQuantize &p) {
     release_successor();
+    if (asked_ahead(p.ahead)) return;
     const Row<QUADS> weight = load_row<QUADS>(p.weight, p.width); // no kernel writes it: before the wait
     wait_for_predecessor();
     int index = blockIdx.x;

@@ -14,13 +14,14 @@ struct Rows {
 template <int OP>
 DEVICE void row_op(const Rows &p) {
     release_successor();
-    OpWeights<OP> weights;
-    load_weights(p.op, weights);
     wait_for_predecessor();
     const u64 row = blockIdx.x;
     if ((int)row >= *p.rows) return;
     Spans x;
-    apply(p.op, row, weights, x);
+    load_spans(p.op.x, row, p.op.width, p.op.stored, x);
+    apply<OP>(
+        p.op, x, [&](int s, float (&w)[SPAN]) { load_weights<OP>(p.op, s, w); },
+        [&](int s, float (&z)[SPAN]) { load_gates(p.op, row, s, z); });
     store_spans(p.out, row, p.op.width, p.stored, x, warp_room());
 }
 

@@ -17,30 +17,19 @@ struct RowOp {
     float eps;
 };
 
-// What of the weights a thread needs: no kernel writes them, so that they may be fetched before the predecessor ends.
+// The weights that belong to span `s`: no kernel writes them, so that they may be fetched before the predecessor ends. Heads
+// divide 512 elements, so that both spans lie at the same place of a head.
 template <int OP>
-struct OpWeights {};
-template <>
-struct OpWeights<RMS_NORM> {
-    Spans one_plus;
-};
-template <>
-struct OpWeights<GATED_RMS_NORM> {
-    float w[SPAN];
-};
-
-DEVICE void load_weights(const RowOp &, OpWeights<COPY> &) {}
-DEVICE void load_weights(const RowOp &, OpWeights<SIGMOID_GATE> &) {}
-DEVICE void load_weights(const RowOp &p, OpWeights<RMS_NORM> &w) {
-    load_spans_as<F32>(p.weight, 0, p.width, w.one_plus);
+DEVICE void load_weights(const RowOp &p, int s, float (&w)[SPAN]) {
+    if (OP == RMS_NORM) {
+        const int at = span_start(s);
+        if (at < p.width) load_span<F32>(p.weight, at, w);
+        else zero_span(w);
 #pragma unroll
-    for (int s = 0; s < SPANS; ++s)
-#pragma unroll
-        for (int i = 0; i < SPAN; ++i) w.one_plus.v[s][i] = add(1.f, w.one_plus.v[s][i]);
-}
-DEVICE void load_weights(const RowOp &p, OpWeights<GATED_RMS_NORM> &w) {
-    // Heads divide 512 elements, so that both spans lie at the same place of a head.
-    load_span<F32>(p.weight, lane_id() * SPAN % p.head, w.w);
+        for (int i = 0; i < SPAN; ++i) w[i] = add(1.f, w[i]);
+    } else {
+        load_span<F32>(p.weight, lane_id() * SPAN % p.head, w);
+    }
 }
 
 DEVICE double squares(const float (&v)[SPAN]) {
@@ -55,62 +44,71 @@ DEVICE float norm_scale(const RowOp &p, double sum) {
     return __fdiv_rn(1.f, __fsqrt_rn(add((float)(sum * p.share), p.eps)));
 }
 
-DEVICE float sigmoid(float x) { return __frcp_rn(add(1.f, expf(-x))); }
+// Correctly rounded but for the exponential; or, `fast`, to about 2^-19 for gates that come with eight bits.
+DEVICE float sigmoid(float x, bool fast) {
+    return fast ? __fdividef(1.f, 1.f + __expf(-x)) : __frcp_rn(add(1.f, expf(-x)));
+}
+
+// First element of the gates that belong to element `e` of row 0.
+DEVICE int gate_place(const RowOp &p, int e) { return e / p.gate_head * p.gate_stride + e % p.gate_head; }
 
 // The gates that belong to span `s`.
 DEVICE void load_gates(const RowOp &p, u64 row, int s, float (&z)[SPAN]) {
-    const int at = span_start(s);
-    const u64 i = row * p.gate_pitch + at / p.gate_head * p.gate_stride + at % p.gate_head;
+    const u64 i = row * p.gate_pitch + gate_place(p, span_start(s));
     if (p.gate_stored == F32) load_span<F32>(p.gate, i, z);
     else load_span<BF16>(p.gate, i, z);
 }
 
-DEVICE void apply(const RowOp &p, u64 row, const OpWeights<COPY> &, Spans &y) {
-    load_spans(p.x, row, p.width, p.stored, y);
-}
-
-DEVICE void apply(const RowOp &p, u64 row, const OpWeights<RMS_NORM> &w, Spans &y) {
-    load_spans(p.x, row, p.width, p.stored, y);
-    double sum = 0.0;
+// The row function of a row in `y`; `weights(s, w)` and `gates(s, z)` give those that belong to span `s`.
+template <int OP, class Weights, class Gates>
+DEVICE void apply(const RowOp &p, Spans &y, Weights weights, Gates gates) {
+    if constexpr (OP == RMS_NORM) {
+        double sum = 0.0;
 #pragma unroll
-    for (int s = 0; s < SPANS; ++s) sum += squares(y.v[s]);
-    const float scale = norm_scale(p, block_sum(sum));
+        for (int s = 0; s < SPANS; ++s) sum += squares(y.v[s]);
+        const float scale = norm_scale(p, block_sum(sum));
 #pragma unroll
-    for (int s = 0; s < SPANS; ++s) {
-        if (span_start(s) < p.width) {
+        for (int s = 0; s < SPANS; ++s) {
+            float w[SPAN];
+            weights(s, w);
 #pragma unroll
-            for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(mul(y.v[s][i], scale), w.one_plus.v[s][i]);
+            for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(mul(y.v[s][i], scale), w[i]);
         }
     }
-}
-
-DEVICE void apply(const RowOp &p, u64 row, const OpWeights<GATED_RMS_NORM> &w, Spans &y) {
-    load_spans(p.x, row, p.width, p.stored, y);
+    if constexpr (OP == GATED_RMS_NORM) {
 #pragma unroll
-    for (int s = 0; s < SPANS; ++s) {
-        const bool inside = span_start(s) < p.width;
-        float z[SPAN];
-        if (inside) load_gates(p, row, s, z);
-        double sum = squares(y.v[s]);
-        for (int d = 1; d < p.head / SPAN; d <<= 1) sum += __shfl_xor_sync(~0u, sum, d);
-        if (inside) {
+        for (int s = 0; s < SPANS; ++s) {
+            double sum = squares(y.v[s]);
+            for (int d = 1; d < p.head / SPAN; d <<= 1) sum += __shfl_xor_sync(~0u, sum, d);
+            if (span_start(s) >= p.width) continue;
             const float scale = norm_scale(p, sum);
+            float w[SPAN], z[SPAN];
+            weights(0, w);
 #pragma unroll
-            for (int i = 0; i < SPAN; ++i)
-                y.v[s][i] = mul(mul(mul(y.v[s][i], scale), w.w[i]), mul(z[i], sigmoid(z[i])));
+            for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(mul(y.v[s][i], scale), w[i]);
+            gates(s, z);
+            if (p.gate_stored == F32) {
+#pragma unroll
+                for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(y.v[s][i], mul(z[i], sigmoid(z[i], false)));
+            } else {
+#pragma unroll
+                for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(y.v[s][i], mul(z[i], sigmoid(z[i], true)));
+            }
         }
     }
-}
-
-DEVICE void apply(const RowOp &p, u64 row, const OpWeights<SIGMOID_GATE> &, Spans &y) {
-    load_spans(p.x, row, p.width, p.stored, y);
+    if constexpr (OP == SIGMOID_GATE) {
 #pragma unroll
-    for (int s = 0; s < SPANS; ++s) {
-        if (span_start(s) < p.width) {
+        for (int s = 0; s < SPANS; ++s) {
+            if (span_start(s) >= p.width) continue;
             float z[SPAN];
-            load_gates(p, row, s, z);
+            gates(s, z);
+            if (p.gate_stored == F32) {
 #pragma unroll
-            for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(y.v[s][i], sigmoid(z[i]));
+                for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(y.v[s][i], sigmoid(z[i], false));
+            } else {
+#pragma unroll
+                for (int i = 0; i < SPAN; ++i) y.v[s][i] = mul(y.v[s][i], sigmoid(z[i], true));
+            }
         }
     }
 }

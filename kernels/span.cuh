@@ -4,6 +4,13 @@
 // width is zero. Where neighbours must change hands, a warp uses a "room" of its own in shared memory.
 #pragma once
 #include "convert.cuh"
+#include "mma.cuh"
+
+// The same number, of which the compiler knows nothing: what follows from it stays inside a loop and costs no registers outside.
+DEVICE u32 anew(u32 x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
 
 #define SPAN 16
 #define SPANS 2
@@ -25,11 +32,12 @@ struct Spans {
 // First element of span `s` of this thread.
 DEVICE int span_start(int s) { return warp_id() * WARP_ELEMENTS + s * (32 * SPAN) + lane_id() * SPAN; }
 
-// The room of this warp: the launch has ROOM_BYTES of dynamic shared memory a warp.
-DEVICE float *warp_room() {
+// The rooms: the launch has ROOM_BYTES of dynamic shared memory a warp.
+DEVICE u8 *first_room() {
     extern __shared__ __align__(16) u8 memory[];
-    return reinterpret_cast<float *>(memory + warp_id() * ROOM_BYTES);
+    return memory;
 }
+DEVICE float *warp_room() { return reinterpret_cast<float *>(first_room() + warp_id() * ROOM_BYTES); }
 
 // Sixteen elements from `i` on, a multiple of 16 bytes.
 template <int STORED>
@@ -77,9 +85,64 @@ DEVICE void load_spans(const void *x, u64 row, int width, int stored, Spans &y) 
     else load_spans_as<BF16>(x, row, width, y);
 }
 
+// A warp's 1024 elements on their way from memory ("a stage"), in chunks of 16 bytes, each lane's so turned that spans are
+// read without bank conflicts.
+DEVICE int stage_bytes(int stored) { return WARP_ELEMENTS * (stored == F32 ? 4 : 2); }
+template <int STORED>
+DEVICE u32 stage_place(u32 lane, u32 chunk) {
+    return STORED == F32 ? lane * 64 + (chunk ^ ((lane >> 1) & 3)) * 16 : lane * 32 + (chunk ^ ((lane >> 2) & 1)) * 16;
+}
+// Starts the copies; `at(e, i)` is the place of the row's element e + i, counted from element `first` of `x`. What lies beyond the
+// width becomes zero.
+template <int STORED, class At>
+DEVICE void fetch_stage_as(u32 stage, const void *x, u64 first, int width, At at) {
+    constexpr int BYTES = STORED == F32 ? 4 : 2, PER_LANE = SPAN * BYTES / 16;
+    const u32 chunk = anew(lane_id());
+    const int e = warp_id() * WARP_ELEMENTS + chunk * (16 / BYTES);
+    const u8 *row = static_cast<const u8 *>(x) + first * BYTES;
+    // Chunks 32 further on belong to lanes that turn theirs alike.
+    const u32 to = stage + stage_place<STORED>(chunk / PER_LANE, chunk % PER_LANE);
+#pragma unroll
+    for (int i = 0; i < WARP_ELEMENTS * BYTES / 512; ++i) {
+        copy16(to + i * 512, row + at(e, i * (512 / BYTES)) * BYTES, e + i * (512 / BYTES) < width);
+    }
+}
+DEVICE void write_stage(u32 stage, int s, const float (&v)[SPAN]) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            store_shared(stage + s * (32 * SPAN * 4) + stage_place<F32>(lane_id(), c) + 4 * k, v[4 * c + k]);
+        }
+    }
+}
+template <int STORED>
+DEVICE void read_stage_as(u32 stage, int s, float (&v)[SPAN]) {
+    constexpr int BYTES = STORED == F32 ? 4 : 2;
+    const u32 lane = anew(lane_id());
+#pragma unroll
+    for (int c = 0; c < SPAN * BYTES / 16; ++c) {
+        const uint4 w = load16_shared(stage + s * (32 * SPAN * BYTES) + stage_place<STORED>(lane, c));
+        const u32 words[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if constexpr (STORED == F32) {
+                v[4 * c + k] = __uint_as_float(words[k]);
+            } else {
+                v[8 * c + 2 * k] = bf16_low(words[k]);
+                v[8 * c + 2 * k + 1] = bf16_high(words[k]);
+            }
+        }
+    }
+}
+DEVICE void read_stage(u32 stage, int stored, int s, float (&v)[SPAN]) {
+    if (stored == F32) read_stage_as<F32>(stage, s, v);
+    else read_stage_as<BF16>(stage, s, v);
+}
+
 // Puts the span of each lane where neighbours find it.
 DEVICE void span_to_room(const float (&v)[SPAN], float *room) {
-    float *to = room + room_place(lane_id() * SPAN);
+    float *to = room + room_place(anew(lane_id()) * SPAN);
 #pragma unroll
     for (int q = 0; q < SPAN / 4; ++q) store4(to + 4 * q, make_float4(v[4 * q], v[4 * q + 1], v[4 * q + 2], v[4 * q + 3]));
 }
@@ -90,10 +153,10 @@ DEVICE void store_spans(void *out, u64 row, int width, int stored, const Spans &
     for (int s = 0; s < SPANS; ++s) {
         span_to_room(x.v[s], room);
         __syncwarp();
-        const int first = warp_id() * WARP_ELEMENTS + s * (32 * SPAN);
+        const int lane = anew(lane_id()), first = warp_id() * WARP_ELEMENTS + s * (32 * SPAN);
 #pragma unroll
         for (int q = 0; q < SPAN / 4; ++q) {
-            const int e = q * 128 + lane_id() * 4, at = first + e;
+            const int e = q * 128 + lane * 4, at = first + e;
             if (at < width) {
                 const float4 v = load4(room + room_place(e));
                 if (stored == F32) {
@@ -121,12 +184,15 @@ DEVICE double block_sum(double x) {
     return sum;
 }
 
-// Largest over the block, the same in every thread. Two in one kernel take different places.
-DEVICE u32 block_most(u32 x, int place) {
+// Largest over the block, the same in every thread. Calls in a row take the two places in turn: the barrier of one call lies
+// between the reads of the call before and the writes of the next. Bit 0 of `turn` tells which.
+DEVICE u32 block_most(u32 x, int &turn) {
     __shared__ u32 part[2][32];
     x = __reduce_max_sync(~0u, x);
-    if (lane_id() == 0) part[place][warp_id()] = x;
+    if (lane_id() == 0) part[turn & 1][warp_id()] = x;
     __syncthreads();
     const int warps = (int)blockDim.x >> 5;
-    return __reduce_max_sync(~0u, lane_id() < warps ? part[place][lane_id()] : 0);
+    const u32 most = __reduce_max_sync(~0u, lane_id() < warps ? part[turn & 1][lane_id()] : 0);
+    turn ^= 1;
+    return most;
 }

@@ -25,10 +25,14 @@ arguments! {
     /// `rms_norm_quantize.cu`
     RmsNormQuantize {
         x: Address, weight: Address, codes: Address, scales: Address, rows: Address,
-        width: i32, capacity: i32, eps: f32, pad: i32,
+        width: i32, capacity: i32, eps: f32, pad: i32, ahead: Ahead,
     }
     /// `quantize.cu`
-    Quantize { x: Address, codes: Address, scales: Address, rows: Address, width: i32, capacity: i32 }
+    Quantize {
+        x: Address, codes: Address, scales: Address, rows: Address, width: i32, capacity: i32, ahead: Ahead,
+    }
+    /// `ahead.cuh`
+    Ahead { weights: Address, bytes: u32, first: i32, late: i32, pad: i32 }
     /// `rms_norm.cu`
     RmsNorm { x: Address, weight: Address, out: Address, rows: Address, width: i32, eps: f32 }
     /// `layer_norm.cu`

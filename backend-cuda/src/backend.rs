@@ -18,19 +18,25 @@ use crate::device::{Device, Target};
 use crate::inputs::{InputLayout, Kept};
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
-use crate::plan::{Builder, Program, arena_bytes, arena_bytes_prefix};
+use crate::plan::{Builder, Prefetch, Program, arena_bytes, arena_bytes_prefix};
 use crate::prefix::{CudaSnapshot, Pieces, UNIT};
 use crate::resident::CudaResident;
 use crate::{bucket, sources, support};
 
 /// Labels and sequences of the largest bucket for which the shared arena has room.
 const ARENA_COUNTS: usize = 512;
+/// The shared arena takes at most this part of the weights' bytes,
+const ARENA_SHARE: usize = 24;
+/// or so many bytes where that is more.
+const LEAST_ARENA: usize = 256 << 20;
 
 /// How a device is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaOptions {
     /// Which device.
     pub device: usize,
+    /// Most bytes of device memory that the backend allocates; the driver's context, some hundred megabytes, comes on top.
+    pub memory_budget: Option<u64>,
     /// Most packed tokens of a captured forward; longer batches run the same launches one by one.
     pub captured_tokens: usize,
     /// Folder for kernels compiled at run time; `None` compiles them in every process.
@@ -41,6 +47,8 @@ pub struct CudaOptions {
     pub portable: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
+    /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
+    pub prefetch: Prefetch,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
 }
@@ -49,11 +57,13 @@ impl Default for CudaOptions {
     fn default() -> Self {
         Self {
             device: 0,
+            memory_budget: None,
             captured_tokens: 4096,
             cache: default_cache(),
             embedded: true,
             portable: false,
             early: true,
+            prefetch: Prefetch::default(),
             poison: false,
         }
     }
@@ -111,7 +121,7 @@ impl CudaBackend {
     /// # Errors
     /// [`Error::Unsupported`] when there is no NVIDIA driver, a too old one, no device or a too old one.
     pub fn open(options: CudaOptions) -> Result<Self> {
-        let device = Arc::new(Device::open(options.device)?);
+        let device = Arc::new(Device::open(options.device, options.memory_budget)?);
         let kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
         let capabilities = Capabilities {
             backend: "cuda".to_owned(),
@@ -136,14 +146,28 @@ impl CudaBackend {
     /// # Errors
     /// [`Error::Unsupported`] saying what is missing, [`Error::OutOfMemory`] with the bytes needed and free.
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
+        support::check(graph)?;
         self.kernels.check()?;
-        let arena = arena_bytes(graph, &self.arena_bucket(), false);
-        CudaResident::check(&self.device, CudaResident::bytes(graph, weights)?, arena)
+        let weights = CudaResident::bytes(graph, weights)?;
+        CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
     }
 
-    /// The largest bucket that shares the arena.
-    fn arena_bucket(&self) -> Sizes {
-        let tokens = self.options.captured_tokens;
+    /// Another [`CudaOptions::prefetch`] for the plans made from here on: to compare.
+    pub fn set_prefetch(&mut self, prefetch: Prefetch) {
+        self.options.prefetch = prefetch;
+    }
+
+    /// Bytes of the arena that all captured forwards share: what the largest of them needs, but not more than a share of
+    /// the weights; larger forwards then share another one.
+    fn shared_arena_bytes(&self, graph: &Graph, weights: usize) -> usize {
+        let most = (weights / ARENA_SHARE).max(LEAST_ARENA);
+        let all = bucket::up_to(self.options.captured_tokens);
+        let bytes = all.map(|tokens| arena_bytes(graph, &Self::arena_bucket(tokens), false));
+        bytes.filter(|bytes| *bytes <= most).max().unwrap_or(0)
+    }
+
+    /// A bucket of so many tokens and as much of everything else as an ordinary batch has.
+    fn arena_bucket(tokens: usize) -> Sizes {
         bucket::of(&Sizes {
             tokens,
             sequences: ARENA_COUNTS.min(tokens),
@@ -187,6 +211,7 @@ impl CudaBackend {
             layout: layout::arena(graph, &bucket, keep_all),
             stored: layout::storage(graph),
             portable: self.options.portable,
+            prefetch: self.options.prefetch,
             prefix: Prefix::None,
             pieces: None,
         }
@@ -422,11 +447,12 @@ impl Backend for CudaBackend {
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
         support::check(graph)?;
-        let arena = arena_bytes(graph, &self.arena_bucket(), false);
+        let device_weights = CudaResident::bytes(graph, weights)?;
+        let arena = self.shared_arena_bytes(graph, device_weights);
         let own = arena_bytes(graph, bucket, false);
         let inputs = InputLayout::new(graph, weights, bucket, None)?.bytes;
         Ok(MemoryBudget {
-            device_weights: CudaResident::bytes(graph, weights)? as u64,
+            device_weights: device_weights as u64,
             host_tables: CudaResident::host_bytes(graph, weights)?,
             activations: (arena + if own > arena { own } else { 0 } + inputs) as u64,
         })
@@ -438,7 +464,7 @@ impl Backend for CudaBackend {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CudaResident> {
-        let arena = arena_bytes(graph, &self.arena_bucket(), false);
+        let arena = self.shared_arena_bytes(graph, CudaResident::bytes(graph, weights)?);
         CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
     }
 
@@ -471,11 +497,7 @@ impl Backend for CudaBackend {
         let pinned = PinnedMemory::new(&self.device, inputs.bytes)?;
         let output = PinnedMemory::new(&self.device, 4 * graph.len(graph.output(), bucket))?;
         let needed = arena_bytes_prefix(graph, bucket, false, pieces, prefix);
-        let arena = if needed <= resident.arena.bytes() {
-            Arc::clone(&resident.arena)
-        } else {
-            Arc::new(DeviceMemory::new(&self.device, needed)?)
-        };
+        let arena = resident.arena(&self.device, needed)?;
         let builder = self.builder(graph, resident, &inputs, &block, *bucket, false);
         let output_address = Some(output.device_address());
         let builder = Builder { arena: arena.address(), output: output_address, ..builder };

@@ -17,6 +17,11 @@ fn some(value: usize, ladder: &[usize]) -> usize {
     if value == 0 { 0 } else { round(value, ladder) }
 }
 
+/// All token capacities up to one.
+pub(crate) fn up_to(most: usize) -> impl Iterator<Item = usize> {
+    TOKENS.into_iter().filter(move |&tokens| tokens <= most)
+}
+
 /// The bucket of a batch.
 pub(crate) fn of(sizes: &Sizes) -> Sizes {
     let tokens = round(sizes.tokens, &TOKENS);

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream, sys};
@@ -36,14 +37,18 @@ pub(crate) struct Device {
     pub(crate) processors: usize,
     /// Shared memory one block can have, static and dynamic.
     pub(crate) shared: usize,
+    /// Bytes that this crate may allocate at most.
     pub(crate) memory: u64,
+    /// Bytes that it has allocated.
+    used: AtomicU64,
     pub(crate) driver: i32,
     pub(crate) context: Arc<CudaContext>,
     pub(crate) stream: Arc<CudaStream>,
 }
 
 impl Device {
-    pub(crate) fn open(ordinal: usize) -> Result<Self> {
+    /// `budget` is the most bytes that may be allocated, if not all of the device.
+    pub(crate) fn open(ordinal: usize, budget: Option<u64>) -> Result<Self> {
         let driver = probe::driver()?;
         if ordinal >= driver.devices {
             return Err(Error::Unsupported {
@@ -76,7 +81,8 @@ impl Device {
                 as usize,
             shared: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
                 .unsigned_abs() as usize,
-            memory: context.total_mem().map_err(failed)? as u64,
+            memory: (context.total_mem().map_err(failed)? as u64).min(budget.unwrap_or(u64::MAX)),
+            used: AtomicU64::new(0),
             driver: driver.version,
             context,
             stream,
@@ -86,6 +92,31 @@ impl Device {
     /// Waits for everything submitted.
     pub(crate) fn synchronize(&self, doing: &str) -> Result<()> {
         self.stream.synchronize().map_err(|e| self.fault(doing, e))
+    }
+
+    /// Bytes that may still be allocated: free on the device, and left of the budget.
+    pub(crate) fn available(&self) -> Result<u64> {
+        let (free, _) = self.context.mem_get_info().map_err(|e| self.fault("asking for free memory", e))?;
+        Ok((free as u64).min(self.memory.saturating_sub(self.used.load(Ordering::Relaxed))))
+    }
+
+    /// Takes bytes from the budget.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] when they are not left.
+    pub(crate) fn take(&self, bytes: u64) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if used.saturating_add(bytes) <= self.memory {
+            return Ok(());
+        }
+        self.give_back(bytes);
+        let available = self.memory.saturating_sub(used);
+        Err(Error::OutOfMemory { device: self.name.clone(), needed: bytes, available })
+    }
+
+    /// Gives bytes of the budget back.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn fault(&self, doing: &str, error: cudarc::driver::DriverError) -> Error {

@@ -35,7 +35,7 @@ mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
 pub use int8_trial::{Int8Case, Int8Trial};
-pub use plan::{RowKernel, RowTime};
+pub use plan::{Prefetch, RowKernel, RowTime};
 pub use prefix::CudaSnapshot;
 pub use probe::{Driver, driver};
 pub use profile::{GemmTime, ProductKind};

@@ -84,7 +84,10 @@ fn warpgroups(processors: usize, Shape { rows, tokens, .. }: Shape) -> Choice {
     } else if tokens > 64 && blocks(64) * 5 >= processors * 2 {
         // Half of the multiprocessors walk all of k as fast as clusters that come in waves, and keep fewer busy.
         tile("sm90_linear_whole_1_64", 1, 64, false)
-    } else if rows / 128 * PARTS * 4 >= processors * 3 {
+    } else if rows / 128 * PARTS * 4 >= processors * 3
+        || rows / TILE_ROWS * PARTS * tokens.div_ceil(64) > 2 * processors
+    {
+        // Small tiles would come in waves, and read the activations twice as often.
         tile("sm90_linear_split_1_128", 1, 128, true)
     } else {
         tile("sm90_linear_split_1_64", 1, 64, true)

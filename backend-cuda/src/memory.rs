@@ -21,8 +21,10 @@ impl DeviceMemory {
     /// Allocates at least one byte, uninitialised.
     pub(crate) fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         device.context.bind_to_thread().map_err(|e| device.fault("binding the context", e))?;
+        device.take(bytes as u64)?;
         // SAFETY: the context is current; the address is freed once, in `drop`.
         let address = unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|e| {
+            device.give_back(bytes as u64);
             match device.fault("allocating", e) {
                 Error::OutOfMemory { device: name, .. } => Error::OutOfMemory {
                     device: name,
@@ -102,6 +104,7 @@ impl Drop for DeviceMemory {
         context.record_err(context.bind_to_thread());
         // SAFETY: allocated by `new`, freed nowhere else. The driver waits for work that still uses it.
         context.record_err(unsafe { result::free_sync(self.address) });
+        self.device.give_back(self.bytes as u64);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Weights on the device: placed in one block, uploaded through two page-locked buffers, tiled by the device.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
 use dikast_core::graph::{Graph, Residency, Step, WeightId};
@@ -26,6 +27,8 @@ const RELEASE_EVERY: usize = 128 << 20;
 pub struct CudaResident {
     pub(crate) weights: Arc<DeviceMemory>,
     pub(crate) arena: Arc<DeviceMemory>,
+    /// The arena that larger forwards share: the last one made, which is the largest.
+    large: Mutex<Option<Arc<DeviceMemory>>>,
     /// Words by which blocks of an INT8 product tell each other of partial sums: zero between kernels.
     pub(crate) flags: DeviceMemory,
     placement: Placement,
@@ -76,17 +79,30 @@ impl CudaResident {
         Ok(Self {
             weights: Arc::new(block),
             arena: Arc::new(arena),
+            large: Mutex::new(None),
             flags,
             placement,
             checkpoint: weights.clone(),
         })
     }
 
+    /// An arena of at least so many bytes. Forwards run one after the other, so all that fit share one.
+    pub(crate) fn arena(&self, device: &Arc<Device>, bytes: usize) -> Result<Arc<DeviceMemory>> {
+        if bytes <= self.arena.bytes() {
+            return Ok(Arc::clone(&self.arena));
+        }
+        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(arena) = large.as_ref().filter(|a| a.bytes() >= bytes) {
+            return Ok(Arc::clone(arena));
+        }
+        let arena = Arc::new(DeviceMemory::new(device, bytes)?);
+        *large = Some(Arc::clone(&arena));
+        Ok(arena)
+    }
+
     /// Refuses what does not fit the free memory, before anything is uploaded.
     pub(crate) fn check(device: &Device, weights: usize, arena: usize) -> Result<()> {
-        let (free, _) =
-            device.context.mem_get_info().map_err(|e| device.fault("asking for free memory", e))?;
-        fits(&device.name, (weights + arena + 2 * STAGING) as u64, free as u64)
+        fits(&device.name, (weights + arena + 2 * STAGING) as u64, device.available()?)
     }
 
     /// Address of a weight, and of its tail plane (0 without one).
@@ -98,6 +114,13 @@ impl CudaResident {
             .ok_or_else(|| Error::Internal(format!("weight {key:?} was not loaded for this graph")))?;
         let head = self.weights.address() + place.offset as u64;
         Ok((head, place.tail.map_or(0, |t| head + t as u64)))
+    }
+
+    /// Addresses of a weight, if it was loaded.
+    pub(crate) fn range(&self, key: Key) -> Option<Range<u64>> {
+        let place = self.placement.places.get(&key)?;
+        let start = self.weights.address() + place.offset as u64;
+        Some(start..start + place.bytes as u64)
     }
 
     /// Device memory that a graph's weights and one bucket need.

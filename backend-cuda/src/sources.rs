@@ -23,6 +23,7 @@ macro_rules! sources {
 }
 
 sources![
+    "ahead.cuh",
     "attention.cu",
     "attention.cuh",
     "attention_half.cu",
@@ -67,6 +68,7 @@ sources![
     "sm89_int8_gemm.cu",
     "sm90_causal_attention.cu",
     "sm90_fp8_gemm.cu",
+    "sm90_gated_delta_state.cu",
     "sm90_half_gemm.cu",
     "sm90_int8_gemm.cu",
     "sm90_linear.cu",
@@ -78,6 +80,7 @@ sources![
     "warpgroup_gemm.cuh",
     "wgmma.cuh",
     "wgmma_attention.cuh",
+    "wgmma_delta.cuh",
     "wgmma_half.cuh",
     "wgmma_int8.cuh",
 ];

@@ -1,5 +1,7 @@
 //! What the commands need from an engine, and the choice of the backend behind it at run time.
 
+use std::sync::OnceLock;
+
 use dikast_core::answers::Classification;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
@@ -109,18 +111,25 @@ pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoic
     match choice {
         BackendChoice::Auto if weight_bytes < WORTH_A_DEVICE => BackendChoice::Cpu,
         BackendChoice::Auto if dikast_cuda::driver().is_ok() => BackendChoice::Cuda,
-        BackendChoice::Auto => without_cuda(),
+        BackendChoice::Auto if has_device() => BackendChoice::Wgpu,
+        BackendChoice::Auto => BackendChoice::Cpu,
         chosen => chosen,
     }
 }
 
-/// What `auto` takes for a large model where CUDA cannot run it.
-pub(crate) fn without_cuda() -> BackendChoice {
-    if has_device() { BackendChoice::Wgpu } else { BackendChoice::Cpu }
+/// What `--memory-budget` says, for every device that this process opens.
+static MEMORY_BUDGET: OnceLock<u64> = OnceLock::new();
+
+/// Limits the memory of CUDA devices that are opened from here on.
+pub(crate) fn limit_memory(bytes: Option<u64>) {
+    if let Some(bytes) = bytes {
+        // One command runs in a process, so nobody has set it before.
+        let _ = MEMORY_BUDGET.set(bytes);
+    }
 }
 
 pub(crate) fn open_cuda() -> Result<CudaBackend> {
-    CudaBackend::open(CudaOptions::default())
+    CudaBackend::open(CudaOptions { memory_budget: MEMORY_BUDGET.get().copied(), ..CudaOptions::default() })
 }
 
 pub(crate) fn open_cpu() -> Result<CpuBackend> {

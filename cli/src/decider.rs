@@ -9,7 +9,7 @@ use dikast_core::request::DecideRequest;
 use dikast_core::{Error, Result};
 
 use crate::args::DecideArgs;
-use crate::classifier::{BackendChoice, OnBackend, choose};
+use crate::classifier::{BackendChoice, OnBackend, choose, limit_memory};
 use crate::exit::{self, Failure};
 use crate::terminal;
 
@@ -27,13 +27,14 @@ pub(crate) const TOO_LONG: &str = "tokens of state, questions and media";
 
 /// Loads a model onto the backend that the flags choose.
 pub(crate) fn load(files: &ModelFiles, args: &DecideArgs) -> exit::Result<Box<dyn Decider>> {
+    limit_memory(args.memory_budget);
     let options = ClefOptions { vision: args.vision.reads(), ..ClefOptions::default() };
     let model = Clef::load_with(files, options).map_err(Failure::Model)?;
     let bytes = model.weights().total_bytes();
     let limit = MAX_TOKENS.min(model.config().text.max_position_embeddings);
     let options = EngineOptions {
         max_tokens: args.max_tokens.map_or(limit, |n| n.get()),
-        state_cache: args.state_cache,
+        state_cache: args.state_cache.unwrap_or(0),
         ..EngineOptions::default()
     };
     let digest = args.receipt.then(|| model.weights().digest().to_string());

@@ -96,7 +96,7 @@ EXPORT Result cuInit(unsigned) {
 }
 // Before 13.0, so that no image built for a real device is offered.
 EXPORT Result cuDriverGetVersion(int *version) {
-    *version = 12090;
+    *version = (int)settings().driver;
     return SUCCESS;
 }
 EXPORT Result cuDeviceGetCount(int *count) {

@@ -157,4 +157,55 @@ inline void wgmma_bf16(float *const *d, int registers, u64 a, u64 b, u32 keep) {
     emulated::emulated_collective(~0u, &wgmma_bf16_collective, &own);
 }
 
+// The first operand in registers, of binary16.
+struct WarpgroupRegisterProduct {
+    float *const *d;
+    int n;
+    u32 a[4];
+    u64 b;
+    u32 keep;
+    bool transposed;
+};
+// Element `k`, `n` of a second operand whose rows run along the sum: 64 columns are a leading offset apart.
+inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
+    if ((descriptor >> 62) != 1 || (descriptor >> 32 & 0x3FFF) != 64) emulated::emulated_fault("wgmma: another layout");
+    const int row = transposed ? k : n, column = transposed ? n & 63 : k;
+    const u32 panel = transposed ? (u32)(n >> 6) * ((u32)(descriptor >> 16 & 0x3FFF) << 4) : 0;
+    const u32 start = (u32)(descriptor & 0x3FFF) << 4;
+    const u32 linear = start + panel + (u32)(row >> 3) * 1024 + (u32)(row & 7) * 128 + (u32)column * 2;
+    return linear ^ (linear >> 3 & 0x70);
+}
+inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
+    if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
+    const WarpgroupRegisterProduct &first = *static_cast<const WarpgroupRegisterProduct *>(lanes[0]);
+    float a[16][16];
+    for (int l = 0; l < 32; ++l) {
+        const WarpgroupRegisterProduct &own = *static_cast<const WarpgroupRegisterProduct *>(lanes[l]);
+        for (int i = 0; i < 8; ++i) {
+            float &to = a[(l >> 2) + (i >> 1 & 1) * 8][(l & 3) * 2 + (i >> 2) * 8 + (i & 1)];
+            cvt_f32_f16(to, (u16)(own.a[i >> 1] >> (i & 1) * 16));
+        }
+    }
+    for (int n = 0; n < first.n; ++n) {
+        float b[16];
+        for (int k = 0; k < 16; ++k) {
+            u16 bits;
+            __builtin_memcpy(&bits, shared_place(operand_place(first.b, n, k, first.transposed), 2, "wgmma"), 2);
+            cvt_f32_f16(b[k], bits);
+        }
+        for (int r = 0; r < 16; ++r) {
+            float sum = 0.f;
+            for (int k = 0; k < 16; ++k) sum += a[r][k] * b[k];
+            const WarpgroupRegisterProduct &own = *static_cast<const WarpgroupRegisterProduct *>(lanes[(r & 7) * 4 + (n & 7) / 2]);
+            float &d = *own.d[n / 8 * 4 + (r >> 3) * 2 + (n & 1)];
+            d = (own.keep ? d : 0.f) + sum;
+        }
+    }
+}
+inline constexpr Collective wgmma_f16_collective = {"wgmma f16", wgmma_f16_work};
+inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed) {
+    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed};
+    emulated::emulated_collective(~0u, &wgmma_f16_collective, &own);
+}
+
 } // namespace ptx

@@ -174,7 +174,11 @@ inline void ld_global_nc_v4_u32(u32 &x, u32 &y, u32 &z, u32 &w, u64 from) {
     x = v.x, y = v.y, z = v.z, w = v.w;
 }
 inline void prefetch_global_L2(u64) {}
+inline void cp_async_bulk_prefetch_L2_global(u64 from, u32 bytes) {
+    if (bytes == 0 || bytes % 16 || from % 16) emulated::emulated_fault("cp.async.bulk.prefetch: no multiples of 16");
+}
 inline void fence_proxy_async() {}
+inline void fence_proxy_async_shared_cta() {}
 
 inline void copy(u32 to, u64 from, long long bytes, long long read, const char *name) {
     shared_place(to, (u32)bytes, name);

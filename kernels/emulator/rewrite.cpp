@@ -177,6 +177,17 @@ std::string compound(const std::string &text, const std::vector<Operand> &operan
                (bytes ? "wgmma_s8" : "wgmma_bf16") + "(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " +
                in(count + 1) + ", " + in(count + 2) + "); ";
     }
+    // The first operand in registers; the second along rows, or transposed.
+    if (text.find("wgmma.mma_async") != std::string::npos && text.find(".f32.f16.f16 ") != std::string::npos) {
+        std::string registers;
+        size_t count = 0;
+        for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_" + operands[count].letter + operands[count].expression + ", ";
+        if (count + 6 != operands.size() || text.find("n" + std::to_string(2 * count) + "k") == std::string::npos) return "";
+        const bool transposed = text.find("keep, 1, 1, 1;") != std::string::npos;
+        std::string call = "float *const emulated_sums[] = {" + registers + "}; ptx::wgmma_f16(emulated_sums, " + std::to_string(count);
+        for (size_t i = 0; i < 6; ++i) call += ", " + in(count + i);
+        return call + (transposed ? ", true); " : ", false); ");
+    }
     return "";
 }
 

@@ -25,6 +25,7 @@ Settings parse() {
         else if (name == "guard") s.guard = true;
         else if (name == "trace") s.trace = true;
         else if (name == "capability") s.capability = (unsigned)value;
+        else if (name == "driver") s.driver = (unsigned)value;
         else if (name == "processors") s.processors = (unsigned)value;
         else if (!name.empty()) fprintf(stderr, "emulator: DIKAST_EMULATOR has an unknown word: %s\n", name.c_str());
     }

@@ -14,6 +14,7 @@ struct Settings {
     bool check = false;                   // check: looks at every access of every kernel, for bounds and races
     bool trace = false;                   // trace: a line for each launch
     unsigned capability = 89;             // capability=NN: 10 * major + minor
+    unsigned driver = 12090;              // driver=N: CUDA version of the driver, 1000 * major + 10 * minor
     unsigned processors = 4;              // processors=N: multiprocessors
 };
 

@@ -2,21 +2,27 @@
 //!
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
-//!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model CLEF] [--work FOLDER]
+//!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
+//!            [--prefetch MIB]
 //! ```
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
-//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
+//! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
+//! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
 //! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on`
 //! compiles the kernels at run time.
+//! `--prefetch` says how far ahead of the products their weights are asked for (0 for not at all); `--only ahead` compares.
+//! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
+//! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
 #![allow(clippy::print_stdout, unreachable_pub, reason = "a command-line tool in one crate")]
 
+mod ahead;
 mod bench;
 mod clef;
 mod clef_attention;
@@ -29,6 +35,7 @@ mod clef_int8;
 mod clef_layers;
 mod clef_models;
 mod clef_rows;
+mod file;
 mod models;
 mod queue;
 mod report;
@@ -43,7 +50,7 @@ use dikast_core::Result;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::cpu::CpuBackend;
-use dikast_cuda::{CudaBackend, CudaOptions};
+use dikast_cuda::{CudaBackend, CudaOptions, Prefetch};
 use report::Report;
 
 struct Arguments {
@@ -58,6 +65,7 @@ struct Arguments {
     small: bool,
     nvrtc: bool,
     seconds: u64,
+    prefetch: Prefetch,
 }
 
 fn arguments() -> Arguments {
@@ -73,6 +81,7 @@ fn arguments() -> Arguments {
         small: false,
         nvrtc: false,
         seconds: 60,
+        prefetch: Prefetch::default(),
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -88,6 +97,11 @@ fn arguments() -> Arguments {
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
             "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
+            "--prefetch" => {
+                // More than any cache is no use.
+                let mib = value.parse().unwrap_or(0).min(1024);
+                parsed.prefetch = Prefetch { bytes: mib << 20, ..parsed.prefetch };
+            }
             "--only" => parsed.only = Some(value),
             other => println!("ignored: {other} {value}"),
         }
@@ -103,7 +117,9 @@ fn check_models<B: Backend>(
     arguments: &Arguments,
 ) {
     models::goldens(report, label, open, &arguments.data);
-    models::mini(report, label, open, &arguments.mini);
+    if arguments.mini.as_os_str() != "none" {
+        models::mini(report, label, open, &arguments.mini);
+    }
     models::full_block(report, label, open, StoredType::F8E4M3);
     models::invariance(report, label, open, 24);
 }
@@ -166,8 +182,9 @@ fn main() -> ExitCode {
         queue::concurrent(&mut report, "dry", || Ok(CpuBackend::new()), &load);
         return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    if arguments.only.as_deref() == Some("clef-synth") {
-        return match arguments.model.as_deref().map(clef::whole) {
+    if let Some(only @ ("clef-synth" | "file-synth")) = arguments.only.as_deref() {
+        let write = if only == "clef-synth" { clef::whole } else { file::write };
+        return match arguments.model.as_deref().map(write) {
             Some(Ok(said)) => {
                 println!("{said}");
                 ExitCode::SUCCESS
@@ -193,6 +210,7 @@ fn main() -> ExitCode {
     let options = CudaOptions {
         poison: true,
         early: arguments.early,
+        prefetch: arguments.prefetch,
         embedded: !arguments.nvrtc,
         cache,
         ..CudaOptions::default()
@@ -221,6 +239,18 @@ fn main() -> ExitCode {
         if let Some(timed) = report.outcome("backend", timed) {
             clef::times(&mut report, &timed);
         }
+    }
+    if let Some(part @ ("clef-delta" | "clef-delta-bench")) = arguments.only.as_deref() {
+        clef_delta::delta(&mut report, "best", &cuda, arguments.small || part == "clef-delta-bench");
+        if part == "clef-delta-bench" {
+            let timed = CudaBackend::open(CudaOptions { poison: false, ..options.clone() });
+            if let Some(timed) = report.outcome("backend", timed) {
+                clef_delta::bench(&mut report, &timed);
+            }
+        } else if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
+            clef_delta::delta(&mut report, "sm89", &cuda, arguments.small);
+        }
+        println!("gated delta rule done after {:.1} s", start.elapsed().as_secs_f64());
     }
     if arguments.only.as_deref() == Some("clef-attention") {
         clef_attention::attention(&mut report, "best", &cuda, arguments.small);
@@ -313,6 +343,17 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(timed.clone());
         let (work, lengths) = (arguments.work.as_path(), [100, 298, 1502, 2270]);
         clef_bench::formats(&mut report, "CLEF", &open, (work, &lender), &EIGHT_LAYERS, &lengths);
+    }
+    if let Some(only @ ("file" | "refused")) = arguments.only.as_deref() {
+        let Some(model) = &arguments.model else {
+            println!("{only} needs --model");
+            return ExitCode::from(2);
+        };
+        let part = if only == "file" { file::load } else { file::refused };
+        part(&mut report, &timed, model);
+    }
+    if arguments.only.as_deref() == Some("ahead") {
+        ahead::compare(&mut report, &options);
     }
     if wants("queue") {
         let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };

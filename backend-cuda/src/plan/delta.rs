@@ -6,6 +6,7 @@ use dikast_core::{Error, Result};
 
 use super::Builder;
 use crate::args::{Address, arguments};
+use crate::device::Target;
 use crate::inputs::InputLayout;
 use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
@@ -14,6 +15,8 @@ use crate::layout::{self, Stored};
 const CHUNK: usize = 64;
 /// Floats of a chunk and value head.
 const FACTORS: usize = 2 * CHUNK + 4;
+/// Bytes of 64 rows of 64 elements in `sm90_gated_delta_state.cu`.
+const PANEL: usize = 64 * 128;
 /// Floats of a row of the matrices that the first kernel inverts.
 const FLOAT_PITCH: usize = CHUNK + 4;
 
@@ -59,8 +62,12 @@ impl Builder<'_> {
 
         let room = Room::of(self.graph, x, (key_heads, key_dim), value_heads, &self.bucket, stored);
         let sequences = self.bucket.sequences;
-        let walk =
-            choose((key_dim, stored), value_heads * sequences, (self.device.processors, self.device.shared));
+        let chip = Chip {
+            processors: self.device.processors,
+            shared: self.device.shared,
+            hopper: self.device.target == Target::Hopper && !self.portable,
+        };
+        let walk = choose((key_dim, stored), value_heads * sequences, chip);
         let keys = self.scratch();
         let pairs = keys + room.keys as u64;
         let arguments = GatedDelta {
@@ -85,10 +92,11 @@ impl Builder<'_> {
         let shared = rows.max(2 * CHUNK * FLOAT_PITCH * 4);
         let chunks = Grid::new(value_heads, room.slots, 128).shared(shared);
         let blocks = value_heads * (key_dim / 16 / walk.warps);
-        let state = Grid::new(blocks, sequences, 32 * walk.warps).shared(walk.stages * walk.stage);
+        let state =
+            Grid::new(blocks, sequences, 32 * walk.warps).shared(walk.stages * walk.stage + walk.align);
         Ok(vec![
             self.launch("gated_delta_chunks", first, chunks, &arguments)?,
-            self.launch("gated_delta_state", walk.entry, state, &arguments)?,
+            self.launch(walk.file, walk.entry, state, &arguments)?,
         ])
     }
 }
@@ -108,17 +116,38 @@ fn chunks_entry(width: usize, stored: Stored) -> Option<&'static str> {
 
 /// The second kernel; every choice gives the same bits.
 struct Walk {
+    file: &'static str,
     entry: &'static str,
     warps: usize,
     /// Bytes of a chunk's operands.
     stage: usize,
     stages: usize,
+    /// Bytes that a block needs to align its stages.
+    align: usize,
+}
+
+/// What a device has.
+#[derive(Clone, Copy)]
+struct Chip {
+    processors: usize,
+    /// Bytes of shared memory that a block may have.
+    shared: usize,
+    /// Whether warpgroup products are there.
+    hopper: bool,
 }
 
 /// The second kernel for `heads` heads of all sequences together.
-fn choose((width, stored): (usize, Stored), heads: usize, (processors, shared): (usize, usize)) -> Walk {
+fn choose((width, stored): (usize, Stored), heads: usize, chip: Chip) -> Walk {
+    let Chip { processors, shared, hopper } = chip;
     // Few heads spread over more processors; many read less with all columns of a head in one block.
     let wide = 2 * heads > processors;
+    if hopper && (width, stored) == (128, Stored::BF16) {
+        let (entry, groups) =
+            if wide { ("sm90_gated_delta_state_128_wide", 2) } else { ("sm90_gated_delta_state_128", 1) };
+        let (stage, align) = ((6 + groups) * PANEL + 1024, 1024);
+        let stages = ((shared - align) / stage).min(3);
+        return Walk { file: "sm90_gated_delta_state", entry, warps: 4 * groups, stage, stages, align };
+    }
     let ahead = |warps| 2 * stage_bytes(width, stored, warps) <= shared;
     let (entry, warps, most) = match (width, stored) {
         (32, Stored::F32) => ("gated_delta_state_32_f32", 2, 1),
@@ -131,7 +160,8 @@ fn choose((width, stored): (usize, Stored), heads: usize, (processors, shared): 
         _ => ("gated_delta_state_128_bf16_single", 4, 1),
     };
     let stage = stage_bytes(width, stored, warps);
-    Walk { entry, warps, stage, stages: (shared / stage).clamp(1, most) }
+    let stages = (shared / stage).clamp(1, most);
+    Walk { file: "gated_delta_state", entry, warps, stage, stages, align: 0 }
 }
 
 /// Planes of an operand: float32 rows are split into head and tail.
@@ -215,16 +245,22 @@ mod tests {
 
     #[test]
     fn operands_fit_the_chips() {
-        let hopper = (132, 227 << 10);
-        let name = |heads| choose((128, Stored::BF16), heads, hopper).entry;
-        assert_eq!(name(48), "gated_delta_state_128_bf16");
-        assert_eq!(name(96), "gated_delta_state_128_bf16_wide");
-        assert_eq!(choose((128, Stored::BF16), 96, hopper).stages, 3);
+        let chip = |shared, hopper| Chip { processors: 132, shared, hopper };
+        for (hopper, narrow, wide) in [
+            (false, "gated_delta_state_128_bf16", "gated_delta_state_128_bf16_wide"),
+            (true, "sm90_gated_delta_state_128", "sm90_gated_delta_state_128_wide"),
+        ] {
+            for (heads, entry) in [(48, narrow), (96, wide)] {
+                let walk = choose((128, Stored::BF16), heads, chip(227 << 10, hopper));
+                assert_eq!((walk.entry, walk.stages), (entry, 3));
+                assert!(walk.stages * walk.stage + walk.align <= 227 << 10);
+            }
+        }
         for shared in [99 << 10, 163 << 10, 227 << 10] {
             for (width, stored) in
                 [32, 64, 128].into_iter().flat_map(|w| [(w, Stored::F32), (w, Stored::BF16)])
             {
-                let walk = choose((width, stored), 48, (132, shared));
+                let walk = choose((width, stored), 48, chip(shared, false));
                 // The kernels that fetch ahead have room for it.
                 assert!(walk.stages > 1 || stored == Stored::F32 || walk.entry.ends_with("single"));
                 // float32 rows of the widest heads need a Hopper.

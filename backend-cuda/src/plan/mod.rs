@@ -1,5 +1,6 @@
 //! A graph made ready for a bucket: every step as a launch over fixed addresses.
 
+mod ahead;
 mod causal;
 mod conv;
 mod delta;
@@ -12,6 +13,7 @@ mod rotary;
 mod row_trial;
 mod rows;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -34,6 +36,7 @@ use crate::linear;
 use crate::prefix::Pieces;
 use crate::resident::CudaResident;
 
+pub use ahead::Prefetch;
 pub(crate) use int8::Int8Gemm;
 pub use row_trial::{RowKernel, RowTime};
 
@@ -67,6 +70,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
+    pub(crate) prefetch: Prefetch,
     /// Whether rows are kept, or sequences go on after kept ones.
     pub(crate) prefix: Prefix,
     /// What the steps keep, in that case.
@@ -76,12 +80,13 @@ pub(crate) struct Builder<'a> {
 impl Builder<'_> {
     pub(crate) fn build(self) -> Result<Program> {
         let mut launches = Vec::new();
+        let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
             if step.outputs().iter().all(|&out| self.capacity(out) == 0) && self.kept_after(step) == 0 {
                 // No pictures, say. Where rows are kept there are no questions, but keys for them.
                 continue;
             }
-            for launch in self.step(step)? {
+            for launch in self.step(step, &ahead[index])? {
                 let [x, y] = launch.grid.blocks;
                 // A tensor without rows in this bucket needs no work.
                 if x > 0 && y > 0 {
@@ -97,7 +102,8 @@ impl Builder<'_> {
         Ok(Program { launches, layout: self.layout })
     }
 
-    fn step(&self, step: &Step) -> Result<Vec<Launch>> {
+    /// The launches of a step, which asks for `ahead` where it can.
+    fn step(&self, step: &Step, ahead: &Range<Address>) -> Result<Vec<Launch>> {
         let launch = match *step {
             Step::Embed { ids, table, segments, out } => self.embed((ids, table), segments, out)?,
             Step::RmsNorm { x, weight, eps, out } => {
@@ -112,6 +118,7 @@ impl Builder<'_> {
                 self.by_row("rms_norm", "rms_norm_rows", x, &arguments)?
             }
             Step::RmsNormQuantize { x, weight, eps, codes, scales } => {
+                let (ahead, grid) = self.asking(ahead, self.row_grid(x));
                 let arguments = args::RmsNormQuantize {
                     x: self.tensor(x)?,
                     weight: self.vector(weight)?,
@@ -122,14 +129,16 @@ impl Builder<'_> {
                     capacity: self.codes_capacity(codes),
                     eps,
                     pad: 0,
+                    ahead,
                 };
                 let entry = by_quads(
                     self.cols(x),
                     ["rms_norm_quantize_2", "rms_norm_quantize_5", "rms_norm_quantize_8"],
                 );
-                self.by_row("rms_norm_quantize", entry, x, &arguments)?
+                self.launch("rms_norm_quantize", entry, grid, &arguments)?
             }
             Step::Quantize { x, codes, scales } => {
+                let (ahead, grid) = self.asking(ahead, self.row_grid(x));
                 let arguments = args::Quantize {
                     x: self.tensor(x)?,
                     codes: self.tensor(codes)?,
@@ -137,6 +146,7 @@ impl Builder<'_> {
                     rows: self.rows(x)?,
                     width: self.row_width(x)?,
                     capacity: self.codes_capacity(codes),
+                    ahead,
                 };
                 let entries = match self.stored(x) {
                     Stored::F32 => ["quantize_f32_2", "quantize_f32_5", "quantize_f32_8"],
@@ -144,7 +154,7 @@ impl Builder<'_> {
                     Stored::BF16 => ["quantize_bf16_2", "quantize_bf16_5", "quantize_bf16_8"],
                 };
                 let entry = by_quads(self.cols(x), entries);
-                self.by_row("quantize", entry, x, &arguments)?
+                self.launch("quantize", entry, grid, &arguments)?
             }
             Step::LayerNorm { x, weight, bias, eps, out } => {
                 let arguments = args::LayerNorm {
@@ -551,7 +561,11 @@ impl Builder<'_> {
         rows: TensorId,
         arguments: &T,
     ) -> Result<Launch> {
-        self.launch(kernel, entry, Grid::new(self.capacity(rows), 1, ROW_THREADS), arguments)
+        self.launch(kernel, entry, self.row_grid(rows), arguments)
+    }
+
+    fn row_grid(&self, rows: TensorId) -> Grid {
+        Grid::new(self.capacity(rows), 1, ROW_THREADS)
     }
 
     fn by_column<T: Pod>(&self, entry: &'static str, out: TensorId, arguments: &T) -> Result<Launch> {

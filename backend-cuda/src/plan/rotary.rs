@@ -46,7 +46,7 @@ impl Builder<'_> {
                 .device
                 .lacks(format!("rotary positions of more than {MOST_PARTS} parts or of several formats")));
         }
-        if pairs > MOST_PAIRS || pairs % 4 != 0 || frequencies.iter().any(|f| !(f.inverse.abs() <= FASTEST)) {
+        if pairs > MOST_PAIRS || pairs % 4 != 0 || !frequencies.iter().all(|f| f.inverse.abs() <= FASTEST) {
             return Err(self.device.lacks(format!(
                 "{pairs} rotary frequencies (a multiple of 4, at most {MOST_PAIRS}, of at most {FASTEST} radians, is needed)"
             )));

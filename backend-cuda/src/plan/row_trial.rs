@@ -1,11 +1,12 @@
 //! Times of the row functions, of the quantizer behind them and of the convolution, on made-up rows.
 
 use dikast_core::Result;
+use dikast_core::numerics::int8::Int8Mode;
 
 use super::conv::CausalConv;
-use super::rows::{ROOM_BYTES, RotateQuantize, RowFunction, WARP_ELEMENTS};
+use super::rows::{Quantized, Quantizer, RotateQuantize, RowFunction, quantizer};
 use crate::backend::CudaBackend;
-use crate::launch::{Grid, Launch};
+use crate::launch::Launch;
 use crate::layout::{self, Stored};
 use crate::memory::DeviceMemory;
 
@@ -118,17 +119,18 @@ impl CudaBackend {
                     rows: sizes.address(),
                     capacity: layout::token_capacity(tokens) as i32,
                     digits: 4,
-                    exact: 0,
                     kept_stored: Stored::F32 as i32,
+                    pad: 0,
                 };
-                let warps = width.div_ceil(WARP_ELEMENTS);
-                let grid = Grid::new(tokens, 1, 32 * warps).shared(warps * ROOM_BYTES);
-                let (file, entry) = match kernel {
-                    RowKernel::RmsNorm { .. } => ("rotate_quantize", "rotate_quantize_rms_norm_8"),
-                    RowKernel::GatedRmsNorm => ("rotate_quantize_gate", "rotate_quantize_gated_rms_norm_8"),
-                    RowKernel::SigmoidGate => ("rotate_quantize_gate", "rotate_quantize_sigmoid_gate_8"),
-                    _ => ("rotate_quantize", super::rows::copy_entry(warps).0),
+                let quantized = match kernel {
+                    RowKernel::RmsNorm { .. } => Quantized::RmsNorm,
+                    RowKernel::GatedRmsNorm => Quantized::GatedRmsNorm([Stored::BF16; 2]),
+                    RowKernel::SigmoidGate => Quantized::SigmoidGate([Stored::BF16; 2]),
+                    _ => Quantized::Copy(Stored::BF16),
                 };
+                let Quantizer { file, entry, grid } =
+                    quantizer(quantized, (4, Int8Mode::Standard), width, tokens, self.device.processors)
+                        .ok_or_else(|| self.device.lacks(format!("codes of rows {width} wide")))?;
                 Launch::new(entry, self.kernels.function(file, entry, grid.shared)?, grid, &arguments)
             });
             buffers.push([x, wide, out, rows]);

@@ -31,17 +31,89 @@ args::arguments! {
     /// `rotate.cuh`
     RotateQuantize {
         op: RowFunction, kept: Address, codes: Address, scales: Address, rows: Address,
-        capacity: i32, digits: i32, exact: i32, kept_stored: i32,
+        capacity: i32, digits: i32, kept_stored: i32, pad: i32,
     }
 }
 
-/// The quantizer of rows as they are and its most warps: fewer registers let more blocks of many warps in.
-pub(super) fn copy_entry(warps: usize) -> (&'static str, usize) {
-    match warps {
-        0..=8 => ("rotate_quantize_copy_8", 8),
-        9..=17 => ("rotate_quantize_copy_17", 17),
-        _ => ("rotate_quantize_copy_32", 32),
+/// Warps of a multiprocessor with the registers of the quantizers that compute, and of those that do not.
+const COMPUTING_WARPS: usize = 24;
+const COPYING_WARPS: usize = 32;
+
+/// A quantizer: its file and entry, and its grid.
+pub(super) struct Quantizer {
+    pub(super) file: &'static str,
+    pub(super) entry: &'static str,
+    pub(super) grid: Grid,
+}
+
+/// What a quantizer does with its rows, and how these and their gates are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantized {
+    Copy(Stored),
+    RmsNorm,
+    GatedRmsNorm([Stored; 2]),
+    SigmoidGate([Stored; 2]),
+}
+
+/// The quantizer in groups of 4 to the `digits` of `rows` rows `width` wide on a chip of this many multiprocessors; `None` where there is none.
+pub(super) fn quantizer(
+    op: Quantized,
+    (digits, mode): (i32, Int8Mode),
+    width: usize,
+    rows: usize,
+    processors: usize,
+) -> Option<Quantizer> {
+    let warps = width.div_ceil(WARP_ELEMENTS);
+    if warps == 0 || !width.is_multiple_of(SPAN) {
+        return None;
     }
+    let stage = |stored: Stored| WARP_ELEMENTS * stored.bytes();
+    // The most warps of a block, warps of a multiprocessor, and what a warp keeps in shared memory beside its room.
+    let exact = mode == Int8Mode::Exact;
+    let (file, [standard, in_integers], most, together, bytes) = match op {
+        Quantized::Copy(stored) => {
+            // Fewer registers let more blocks of many warps in.
+            let (names, most, together) = match (stored, warps) {
+                (Stored::F32, 0..=8) => {
+                    (["rotate_quantize_copy_f32_8", "rotate_quantize_copy_f32_exact_8"], 8, COPYING_WARPS)
+                }
+                (Stored::F32, _) => {
+                    (["rotate_quantize_copy_f32_32", "rotate_quantize_copy_f32_exact_32"], 32, 32)
+                }
+                (_, 0..=8) => {
+                    (["rotate_quantize_copy_bf16_8", "rotate_quantize_copy_bf16_exact_8"], 8, COPYING_WARPS)
+                }
+                (_, 9..=17) if (1..5).contains(&digits) => {
+                    (["rotate_quantize_copy_bf16_17", "rotate_quantize_copy_bf16_exact_17"], 17, 34)
+                }
+                _ => (["rotate_quantize_copy_bf16_32", "rotate_quantize_copy_bf16_exact_32"], 32, 32),
+            };
+            ("rotate_quantize", names, most, together, stage(stored))
+        }
+        Quantized::RmsNorm => {
+            let names = ["rotate_quantize_rms_norm_8", "rotate_quantize_rms_norm_exact_8"];
+            ("rotate_quantize", names, MOST_WARPS, COMPUTING_WARPS, 2 * stage(Stored::F32))
+        }
+        Quantized::GatedRmsNorm(stored) => {
+            let names = ["rotate_quantize_gated_rms_norm_8", "rotate_quantize_gated_rms_norm_exact_8"];
+            let bytes = stored.into_iter().map(stage).sum::<usize>() + stage(Stored::BF16);
+            ("rotate_quantize_gate", names, MOST_WARPS, COMPUTING_WARPS, bytes)
+        }
+        Quantized::SigmoidGate(stored) => {
+            let names = ["rotate_quantize_sigmoid_gate_8", "rotate_quantize_sigmoid_gate_exact_8"];
+            ("rotate_quantize_gate", names, MOST_WARPS, COMPUTING_WARPS, stored.into_iter().map(stage).sum())
+        }
+    };
+    if warps > most {
+        return None;
+    }
+    // As many rows for every block.
+    let turns = rows.div_ceil(processors.max(1) * (together / warps).max(1)).max(1);
+    Some(Quantizer {
+        file,
+        entry: if exact { in_integers } else { standard },
+        grid: Grid::new(rows.div_ceil(turns), 1, 32 * warps).shared(warps * (ROOM_BYTES + bytes)),
+    })
 }
 
 impl Builder<'_> {
@@ -64,6 +136,13 @@ impl Builder<'_> {
                 self.launch("row_op", entry, self.by_warps(op.x(), MOST_WARPS)?, &arguments)
             }
             Step::RotateQuantize { op, rotation, codes, scales, rows } => {
+                if rows.is_some() && matches!(op, RowOp::Copy { .. }) {
+                    return Err(self
+                        .device
+                        .lacks("a second copy of rows that are quantized as they are".to_owned()));
+                }
+                // A group is a power of four.
+                let digits = rotation.group.map_or(0, |g| g.size().ilog2() as i32 / 2);
                 let arguments = RotateQuantize {
                     op: self.row_op(op)?,
                     kept: rows.map_or(Ok(0), |r| self.tensor(r))?,
@@ -71,25 +150,33 @@ impl Builder<'_> {
                     scales: self.tensor(scales)?,
                     rows: self.rows(op.x())?,
                     capacity: self.codes_capacity(codes),
-                    // A group is a power of four.
-                    digits: rotation.group.map_or(0, |g| g.size().ilog2() as i32 / 2),
-                    exact: i32::from(rotation.mode == Int8Mode::Exact),
+                    digits,
                     kept_stored: rows.map_or(Ok(Stored::F32), |r| self.real(r))? as i32,
+                    pad: 0,
                 };
-                let (kernel, entry, most) = match op {
-                    RowOp::Copy { x } => {
-                        let (entry, most) = copy_entry(self.cols(x).div_ceil(WARP_ELEMENTS));
-                        ("rotate_quantize", entry, most)
+                let stored = self.real(op.x())?;
+                let quantized = match op {
+                    RowOp::Copy { .. } => Quantized::Copy(stored),
+                    RowOp::RmsNorm { .. } if stored == Stored::F32 => Quantized::RmsNorm,
+                    RowOp::RmsNorm { .. } => {
+                        return Err(self.device.lacks(format!("norms and codes of rows in {stored:?}")));
                     }
-                    RowOp::RmsNorm { .. } => ("rotate_quantize", "rotate_quantize_rms_norm_8", MOST_WARPS),
-                    RowOp::GatedRmsNorm { .. } => {
-                        ("rotate_quantize_gate", "rotate_quantize_gated_rms_norm_8", MOST_WARPS)
+                    RowOp::GatedRmsNorm { gate, .. } => {
+                        Quantized::GatedRmsNorm([stored, self.real(gate.tensor)?])
                     }
-                    RowOp::SigmoidGate { .. } => {
-                        ("rotate_quantize_gate", "rotate_quantize_sigmoid_gate_8", MOST_WARPS)
+                    RowOp::SigmoidGate { gate, .. } => {
+                        Quantized::SigmoidGate([stored, self.real(gate.tensor)?])
                     }
                 };
-                self.launch(kernel, entry, self.by_warps(op.x(), most)?, &arguments)
+                let (width, rows) = (self.cols(op.x()), self.capacity(op.x()));
+                let lacks = || self.device.lacks(format!("codes of rows {width} wide"));
+                let Quantizer { file, entry, grid } =
+                    quantizer(quantized, (digits, rotation.mode), width, rows, self.device.processors)
+                        .ok_or_else(lacks)?;
+                if grid.shared > self.device.shared {
+                    return Err(lacks());
+                }
+                self.launch(file, entry, grid, &arguments)
             }
             _ => Err(Error::Internal("not a row function".to_owned())),
         }

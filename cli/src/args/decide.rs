@@ -99,13 +99,16 @@ pub(crate) struct DecideArgs {
     /// The model's vision tower.
     #[arg(long, value_enum, default_value_t, help_heading = "Model")]
     pub(crate) vision: super::vision::Vision,
-    /// Bytes of device memory for states that are asked about again: later questions on the same state then cost only
-    /// their own tokens, and the answers are the same.
+    /// Most memory that the model may take on a CUDA device, such as 24G [default: all of it].
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes, env = "DIKAST_MEMORY_BUDGET", help_heading = "Model")]
+    pub(crate) memory_budget: Option<u64>,
+    /// Device memory, such as 4G, for states that are asked about again: later questions on the same state then cost only
+    /// their own tokens, and the answers are the same [default: none].
     ///
     /// The least recently used state makes room for a new one. With CUDA, for texts; elsewhere nothing is kept. Not worth it
     /// where every row has a state of its own.
-    #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "input", help_heading = "Model")]
-    pub(crate) state_cache: u64,
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes, requires = "input", help_heading = "Model")]
+    pub(crate) state_cache: Option<u64>,
 
     /// What confidence means.
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

@@ -28,6 +28,9 @@ pub(crate) struct ServeArgs {
     /// Vision towers of CLEF models.
     #[arg(long, value_enum, default_value_t, help_heading = "Models")]
     pub(crate) vision: super::vision::Vision,
+    /// Most memory that each model may take on a CUDA device, such as 24G [default: all of it].
+    #[arg(long, value_name = "BYTES", value_parser = super::values::bytes, env = "DIKAST_MEMORY_BUDGET", help_heading = "Models")]
+    pub(crate) memory_budget: Option<u64>,
     /// Every model name of a request means the default model.
     #[arg(long, help_heading = "Models")]
     pub(crate) any_model: bool,

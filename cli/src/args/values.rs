@@ -52,3 +52,22 @@ pub(crate) fn frame_rate(value: &str) -> Result<f64, String> {
     let number: f64 = value.parse().map_err(|_| "not a number".to_owned())?;
     if (0.001..=1000.0).contains(&number) { Ok(number) } else { Err("must be from 0.001 to 1000".to_owned()) }
 }
+
+/// A number of bytes, with or without K, M, G or T (of 1024 each) behind it.
+pub(crate) fn bytes(value: &str) -> Result<u64, String> {
+    let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match value[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return Err("a number of bytes such as 24G is needed".to_owned()),
+    };
+    let number: u64 =
+        digits.parse().map_err(|_| "a whole number of bytes such as 24G is needed".to_owned())?;
+    number
+        .checked_mul(unit)
+        .filter(|&n| n > 0)
+        .ok_or_else(|| "a size of at least one byte is needed".to_owned())
+}

@@ -7,7 +7,6 @@ use dikast_server::ModelSource;
 
 use crate::classifier::{self, BackendChoice};
 use crate::exit::{Failure, Result};
-use crate::model;
 
 /// One source a `NAME=DIR` or `DIR`; without any, the built-in models.
 pub(super) fn sources(asked: &[String], backend: BackendChoice) -> Result<Vec<ModelSource>> {
@@ -35,14 +34,7 @@ fn one(text: &str, backend: BackendChoice) -> Result<ModelSource> {
 }
 
 fn source(name: String, files: ModelFiles, backend: BackendChoice) -> ModelSource {
-    let taken = match classifier::resolved(backend, weight_bytes(&files)) {
-        // CUDA has no kernels for this family yet; only who asks for it by name is told so.
-        BackendChoice::Cuda if backend == BackendChoice::Auto && model::is_clef(&files) => {
-            classifier::without_cuda()
-        }
-        taken => taken,
-    };
-    match taken {
+    match classifier::resolved(backend, weight_bytes(&files)) {
         BackendChoice::Wgpu => ModelSource::new(name, files, classifier::open_device),
         BackendChoice::Cuda => ModelSource::new(name, files, classifier::open_cuda),
         BackendChoice::Auto | BackendChoice::Cpu => ModelSource::new(name, files, classifier::open_cpu),
