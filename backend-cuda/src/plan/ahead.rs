@@ -34,8 +34,9 @@ pub struct Prefetch {
 }
 
 impl Default for Prefetch {
+    /// None: on an H200 every distance made forwards slower (benchmarks/cuda/NOTES.md).
     fn default() -> Self {
-        Self { bytes: 16 << 20, late: false }
+        Self { bytes: 0, late: false }
     }
 }
 

@@ -33,6 +33,7 @@ pub struct Loader {
 
 /// The model family, with its small files once they are checked.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a loader has one")]
 enum Kind {
     Classifier(Option<Preface>),
     Decider(Option<ClefPreface>),
