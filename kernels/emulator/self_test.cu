@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(256) self_test(const SelfTest p) {
             else __ballot_sync(~0u, 1);
             break;
         case BAD_ADDRESS: *reinterpret_cast<int *>((u64)p.pad + 16) = 1; break;
-        case UNKNOWN_INSTRUCTION: asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); break;
+        case UNKNOWN_INSTRUCTION: asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory"); break;
         case BEYOND_MEMORY:
             if (threadIdx.x < 129) p.out[threadIdx.x] = 0;
             break;
