@@ -206,9 +206,7 @@ describe('WebGPU', () => {
     assert.equal(await tell(page, {}), 2, 'devices');
   });
 
-  // The software adapter needs minutes for it on a busy machine: only where it is asked for.
-  const skip = process.env.WEBGPU_MINI === undefined;
-  it('answers with the built-in model, INT8', { skip }, async (test) => {
+  it('answers with the built-in model, INT8', async (test) => {
     const { error } = await load('/folders/clef-mini/', { backend: 'webgpu' });
     assert.equal(error, undefined);
     const { body, expected } = mini('double-charge');
