@@ -1,12 +1,9 @@
 /** Messages between the page and the worker. */
 
 import type { ErrorInfo } from './errors.js';
-import type { Backend, LoadedModel, Manifest, Progress } from './types.js';
+import type { Backend, Classification, Manifest, ModelInfo, Progress } from './types.js';
 
 export type CacheChoice = 'auto' | 'opfs' | 'cache-storage' | 'none';
-
-/** What kind of model a checkpoint has to be. */
-export type Family = 'classifier' | 'decider';
 
 export type WireSource =
   | { type: 'remote'; base: string; manifest: Manifest | undefined }
@@ -14,13 +11,12 @@ export type WireSource =
 
 export interface LoadMessage {
   type: 'load';
-  family: Family;
   source: WireSource;
   backend: Backend | 'auto';
   cache: CacheChoice;
 }
 
-export type ToWorker = LoadMessage | { type: 'ask'; id: number; request: string; options: string };
+export type ToWorker = LoadMessage | { type: 'classify'; id: number; request: string };
 
 export interface WireError {
   info: ErrorInfo;
@@ -29,7 +25,7 @@ export interface WireError {
 
 export type FromWorker =
   | { type: 'progress'; progress: Progress }
-  | { type: 'loaded'; info: LoadedModel }
+  | { type: 'loaded'; info: ModelInfo }
   | { type: 'load-failed'; error: WireError }
-  | { type: 'answer'; id: number; text: string; engine_ms: number }
+  | { type: 'answer'; id: number; answer: Classification }
   | { type: 'failed'; id: number; error: WireError };

@@ -1,33 +1,37 @@
 /** Answers as one types: waits for a pause, and only the latest question counts. */
 
-import type { DikastError } from 'dikast-web';
+import { type Classification, type Classifier, DikastError } from 'dikast-web';
 
-/** Answers one question. */
-export type Answerer<Question, Answer> = (question: Question, signal: AbortSignal) => Promise<Answer>;
+export interface Question {
+  text: string;
+  labels: readonly string[];
+  single: boolean;
+  threshold: number;
+}
 
-export interface Listener<Question, Answer> {
+export interface Listener {
   /** There is a new question; what is shown is now old. */
   asked(): void;
-  answered(answer: Answer, question: Question): void;
+  answered(answer: Classification, question: Question): void;
   failed(error: DikastError): void;
 }
 
 /** Long enough to skip most keystrokes, short enough to feel live. */
 export const PAUSE_MS = 90;
 
-export class Asker<Question, Answer> {
-  readonly #listener: Listener<Question, Answer>;
-  #answerer: Answerer<Question, Answer> | undefined;
+export class Asker {
+  readonly #listener: Listener;
+  #classifier: Classifier | undefined;
   #timer = 0;
   #current: AbortController | undefined;
 
-  constructor(listener: Listener<Question, Answer>) {
+  constructor(listener: Listener) {
     this.#listener = listener;
   }
 
-  /** What answers from now on; `undefined` while there is no model. */
-  use(answerer: Answerer<Question, Answer> | undefined): void {
-    this.#answerer = answerer;
+  /** The model that answers from now on; `undefined` while there is none. */
+  use(classifier: Classifier | undefined): void {
+    this.#classifier = classifier;
     this.#current?.abort();
   }
 
@@ -45,13 +49,18 @@ export class Asker<Question, Answer> {
   }
 
   async #send(question: Question): Promise<void> {
-    const answerer = this.#answerer;
-    if (!answerer) return;
+    const classifier = this.#classifier;
+    if (!classifier) return;
     this.#current?.abort();
     const current = new AbortController();
     this.#current = current;
     try {
-      const answer = await answerer(question, current.signal);
+      const answer = await classifier.classify(question.text, question.labels, {
+        multi_label: !question.single,
+        threshold: question.threshold,
+        truncation: 'text',
+        signal: current.signal,
+      });
       if (!current.signal.aborted) this.#listener.answered(answer, question);
     } catch (error) {
       if (current.signal.aborted) return;

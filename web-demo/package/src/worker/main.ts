@@ -2,6 +2,7 @@
 
 import { DikastError, asDikastError } from '../errors.js';
 import type { FromWorker, ToWorker, WireError } from '../protocol.js';
+import type { Classification } from '../types.js';
 import type { Model } from '../wasm/dikast_web.js';
 import { load } from './session.js';
 
@@ -10,7 +11,7 @@ declare const self: DedicatedWorkerGlobalScope & { dikastPanic?: string };
 let model: Model | undefined;
 
 self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
-  void (data.type === 'load' ? onLoad(data) : onAsk(data));
+  void (data.type === 'load' ? onLoad(data) : onClassify(data.id, data.request));
 });
 
 async function onLoad(message: Extract<ToWorker, { type: 'load' }>): Promise<void> {
@@ -23,12 +24,13 @@ async function onLoad(message: Extract<ToWorker, { type: 'load' }>): Promise<voi
   }
 }
 
-async function onAsk({ id, request, options }: Extract<ToWorker, { type: 'ask' }>): Promise<void> {
+async function onClassify(id: number, request: string): Promise<void> {
   try {
     if (!model) throw new DikastError({ kind: 'Internal' }, 'internal error: a request before the model');
     const start = performance.now();
-    const text = await model.answer(request, options);
-    post({ type: 'answer', id, text, engine_ms: performance.now() - start });
+    const answer = JSON.parse(await model.classify(request)) as Classification;
+    answer.timing = { engine_ms: performance.now() - start };
+    post({ type: 'answer', id, answer });
   } catch (error) {
     post({ type: 'failed', id, error: wire(error) });
   }

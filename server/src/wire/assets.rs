@@ -1,15 +1,16 @@
 //! Pictures that a System One body holds outside `images`: parts of the state, and named assets.
 
-use super::Json;
-use super::media::MediaLimits;
-use crate::request::validate::at_most;
-use crate::{Error, Result};
+use dikast_core::request::{Json, MediaLimits};
+
+use super::failure::Failure;
+use super::fields::{at_most, string, wrong};
+use super::json::{object, take};
 
 /// Most places that name one asset: a short name in a long text must not make it many times longer.
 const MAX_OCCURRENCES: usize = 1000;
 
 /// What stands in a text for the picture of that number, counted from 1.
-pub fn picture_marker(number: usize) -> String {
+pub(super) fn marker(number: usize) -> String {
     format!("[image {number}]")
 }
 
@@ -19,10 +20,7 @@ pub fn picture_marker(number: usize) -> String {
 /// * State: an item `{"type": "image_url", "image_url": {"url": …}}` at the top level of a list.
 /// * Assets: `{"name": {"type": "image", "format": "png", "data_base64": …}}`; each occurrence of the name in a string of the
 ///   state or of the questions is replaced. An asset that is named nowhere is refused: it would be lost in silence.
-///
-/// # Errors
-/// [`Error::InvalidRequest`] and [`Error::TooLarge`] naming the field.
-pub fn gather_pictures(body: &mut Json) -> Result<()> {
+pub(super) fn gather(body: &mut Json) -> Result<(), Failure> {
     let assets = take(body, "assets");
     let mut images = match take(body, "images") {
         None | Some(Json::Null) => Vec::new(),
@@ -34,18 +32,18 @@ pub fn gather_pictures(body: &mut Json) -> Result<()> {
         for (i, part) in parts.iter_mut().enumerate() {
             if part.get("type").and_then(Json::as_str) == Some("image_url") {
                 images.push(url(&format!("state[{i}]"), part)?.into());
-                *part = picture_marker(images.len()).into();
+                *part = marker(images.len()).into();
             }
         }
     }
     match assets {
         None | Some(Json::Null) => {}
         Some(Json::Object(assets)) => {
-            at_most("pictures of assets", assets.len(), MediaLimits::default().images)?;
+            at_most("assets", "pictures", assets.len(), MediaLimits::default().images)?;
             for (name, asset) in assets {
                 let picture = asset_picture(&format!("assets.{name}"), &asset)?;
                 images.push(picture);
-                replace(entries, &name, &picture_marker(images.len()))?;
+                replace(entries, &name, &marker(images.len()))?;
             }
         }
         Some(other) => return Err(wrong("assets", &other, "a map")),
@@ -56,53 +54,36 @@ pub fn gather_pictures(body: &mut Json) -> Result<()> {
     Ok(())
 }
 
-fn url<'v>(field: &str, part: &'v Json) -> Result<&'v str> {
+fn url<'v>(field: &str, part: &'v Json) -> Result<&'v str, Failure> {
     let field = format!("{field}.image_url");
-    let value = part.get("image_url").ok_or_else(|| Error::invalid(&field, "missing"))?;
+    let value = part.get("image_url").ok_or_else(|| Failure::invalid(&field, "missing"))?;
     // OpenAI's chat form has a map, some gateways send the string itself.
     match value {
         Json::String(url) => Ok(url),
         other => {
             let field = format!("{field}.url");
-            let url = other.get("url").ok_or_else(|| Error::invalid(&field, "missing"))?;
+            let url = other.get("url").ok_or_else(|| Failure::invalid(&field, "missing"))?;
             string(&field, url)
         }
     }
 }
 
-fn asset_picture(field: &str, asset: &Json) -> Result<Json> {
+fn asset_picture(field: &str, asset: &Json) -> Result<Json, Failure> {
     match asset.get("type").and_then(Json::as_str) {
         Some("image") => {}
-        _ => return Err(Error::invalid(format!("{field}.type"), "only image is allowed")),
+        _ => return Err(Failure::invalid(format!("{field}.type"), "only image is allowed")),
     }
     let format = asset.get("format").and_then(Json::as_str).unwrap_or("png");
     let data = asset.get("data_base64").ok_or_else(|| {
-        Error::invalid(format!("{field}.data_base64"), "missing; the picture itself is needed as base64")
+        Failure::invalid(format!("{field}.data_base64"), "missing; the picture itself is needed as base64")
     })?;
     let data = string(&format!("{field}.data_base64"), data)?;
-    Ok(Json::Object(vec![
-        ("content_type".to_owned(), format!("image/{format}").into()),
-        ("base64".to_owned(), data.into()),
-    ]))
+    Ok(object([("content_type", format!("image/{format}").into()), ("base64", data.into())]))
 }
 
-fn take(map: &mut Json, key: &str) -> Option<Json> {
-    let Json::Object(entries) = map else { return None };
-    let at = entries.iter().position(|(name, _)| name == key)?;
-    Some(entries.remove(at).1)
-}
-
-fn string<'v>(field: &str, value: &'v Json) -> Result<&'v str> {
-    value.as_str().ok_or_else(|| wrong(field, value, "a string"))
-}
-
-fn wrong(field: &str, value: &Json, allowed: &str) -> Error {
-    Error::invalid(field, format!("{} found, {allowed} is allowed", value.kind()))
-}
-
-fn replace(entries: &mut [(String, Json)], name: &str, with: &str) -> Result<()> {
+fn replace(entries: &mut [(String, Json)], name: &str, with: &str) -> Result<(), Failure> {
     if name.is_empty() {
-        return Err(Error::invalid("assets", "an empty name found, at least one character is needed"));
+        return Err(Failure::invalid("assets", "an empty name found, at least one character is needed"));
     }
     let mut found = 0;
     for (key, value) in entries.iter() {
@@ -112,9 +93,9 @@ fn replace(entries: &mut [(String, Json)], name: &str, with: &str) -> Result<()>
     }
     if found == 0 {
         let message = "named nowhere in state and questions, so it would not be read";
-        return Err(Error::invalid(format!("assets.{name}"), message));
+        return Err(Failure::invalid(format!("assets.{name}"), message));
     }
-    at_most(&format!("occurrences of assets.{name}"), found, MAX_OCCURRENCES)?;
+    at_most(&format!("assets.{name}"), "occurrences", found, MAX_OCCURRENCES)?;
     for (key, value) in entries {
         if key == "state" || key == "questions" {
             replace_in(value, name, with);
@@ -145,9 +126,9 @@ fn replace_in(value: &mut Json, name: &str, with: &str) {
 mod tests {
     use super::*;
 
-    fn gathered(text: &str) -> Result<String> {
+    fn gathered(text: &str) -> Result<String, Failure> {
         let mut body = Json::parse(text).expect("JSON");
-        gather_pictures(&mut body).map(|()| body.to_string())
+        gather(&mut body).map(|()| body.to_string())
     }
 
     #[test]
@@ -163,7 +144,7 @@ mod tests {
         let expected = r#"{"state":{"t":"see [image 1] and [image 1]"},"questions":{"q":{"instructions":["[image 1]?"]}},"images":[{"content_type":"image/png","base64":"QQ=="}]}"#;
         assert_eq!(gathered(body).as_deref(), Ok(expected));
         let lost = r#"{"state":"x","assets":{"p":{"type":"image","data_base64":"QQ=="}}}"#;
-        assert!(matches!(gathered(lost), Err(Error::InvalidRequest { field, .. }) if field == "assets.p"));
+        assert!(gathered(lost).is_err_and(|f| f.field.as_deref() == Some("assets.p")));
         assert!(gathered(r#"{"state":"p","assets":{"p":{"type":"video"}}}"#).is_err());
     }
 
