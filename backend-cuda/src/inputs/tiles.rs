@@ -36,7 +36,6 @@ pub(super) fn of(
                 (q.tensor, q_offsets, kv_offsets, kv_lengths)
             }
             Step::CausalAttention { q, offsets, .. } => (q.tensor, offsets, offsets, None),
-            Step::GatedDelta { x, offsets, .. } => (x, offsets, offsets, None),
             _ => continue,
         };
         if lists.iter().any(|l| l.is(q_offsets, kv_offsets, kv_lengths)) {
