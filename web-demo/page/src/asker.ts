@@ -39,12 +39,16 @@ export class Asker {
   ask(question: Question, pause: number): void {
     this.#listener.asked();
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#send(question), pause);
+    this.#timer = setTimeout(() => {
+      this.#timer = 0;
+      void this.#send(question);
+    }, pause);
   }
 
   /** There is nothing to ask: answers on their way are not wanted any more. */
   drop(): void {
     clearTimeout(this.#timer);
+    this.#timer = 0;
     this.#current?.abort();
   }
 
@@ -61,7 +65,10 @@ export class Asker {
         truncation: 'text',
         signal: current.signal,
       });
-      if (!current.signal.aborted) this.#listener.answered(answer, question);
+      if (current.signal.aborted) return;
+      this.#listener.answered(answer, question);
+      // What has been typed since waits for its pause: this answer is old already.
+      if (this.#timer) this.#listener.asked();
     } catch (error) {
       if (current.signal.aborted) return;
       this.#listener.failed(error as DikastError);
