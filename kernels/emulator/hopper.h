@@ -127,6 +127,45 @@ struct WarpgroupRealProduct {
     u64 a, b;
     u32 keep;
 };
+// Every E4M3 code as a number.
+struct Numbers {
+    float of[256];
+    Numbers() {
+        for (u32 code = 0; code < 256; ++code) {
+            const u32 e = code >> 3 & 15, m = code & 7;
+            float x = e ? __builtin_ldexpf((float)(m + 8), (int)e - 10) : __builtin_ldexpf((float)m, -9);
+            if ((code & 0x7F) == 0x7F) x = __builtin_nanf("");
+            of[code] = code & 0x80 ? -x : x;
+        }
+    }
+};
+inline const Numbers e4m3_numbers;
+inline void operand_row(float (&row)[32], u64 descriptor, int r) {
+    for (int k = 0; k < 32; ++k) row[k] = e4m3_numbers.of[(u8)operand_byte(descriptor, r, k)];
+}
+inline void wgmma_e4m3_work(void *const *lanes, unsigned participants) {
+    if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
+    const WarpgroupRealProduct &first = *static_cast<const WarpgroupRealProduct *>(lanes[0]);
+    const int warp = (int)(emulated::current->number / 32) & 3;
+    float a[16][32];
+    for (int r = 0; r < 16; ++r) operand_row(a[r], first.a, warp * 16 + r);
+    for (int n = 0; n < first.n; ++n) {
+        float b[32];
+        operand_row(b, first.b, n);
+        for (int r = 0; r < 16; ++r) {
+            float sum = 0.f;
+            for (int k = 0; k < 32; ++k) sum += a[r][k] * b[k];
+            const WarpgroupRealProduct &own = *static_cast<const WarpgroupRealProduct *>(lanes[(r & 7) * 4 + (n & 7) / 2]);
+            float &d = *own.d[n / 8 * 4 + (r >> 3) * 2 + (n & 1)];
+            d = (own.keep ? d : 0.f) + sum;
+        }
+    }
+}
+inline constexpr Collective wgmma_e4m3_collective = {"wgmma e4m3", wgmma_e4m3_work};
+inline void wgmma_e4m3(float *const *d, int registers, u64 a, u64 b, u32 keep) {
+    WarpgroupRealProduct own = {d, registers * 2, a, b, keep};
+    emulated::emulated_collective(~0u, &wgmma_e4m3_collective, &own);
+}
 inline float operand_half(u64 descriptor, int r, int k) {
     const u32 low = (u32)(u8)operand_byte(descriptor, r, 2 * k), high = (u32)(u8)operand_byte(descriptor, r, 2 * k + 1);
     return number((high << 8 | low) << 16);
