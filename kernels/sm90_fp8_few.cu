@@ -126,14 +126,9 @@ DEVICE void fp8_few(const Fp8Gemm &p) {
     __shared__ __align__(16) float row_scales[GROUPS][ROWS];
     const u32 ring = (shared_address(memory) + 1023) & ~1023u;
     const u32 full = shared_address(full_barriers), empty = shared_address(empty_barriers);
-    const int rows = *p.rows;
     const int first_row = blockIdx.x % p.row_tiles * ROWS, first_token = blockIdx.x / p.row_tiles * TOKENS;
 
     release_successor();
-    if (first_token >= rows) {
-        wait_for_predecessor();
-        return;
-    }
     if (threadIdx.x == 0) {
         for (int s = 0; s < p.stages; ++s) {
             barrier_init(full + s * 8, 1);
@@ -161,6 +156,7 @@ DEVICE void fp8_few(const Fp8Gemm &p) {
     asm volatile("cp.async.wait_all;" ::: "memory");
     meet_group(group);
     // This thread's sums are of two tokens, eight apart.
+    const int rows = *p.rows;
     const int token = first_token + group * 64 + (warp_id() & 3) * 16 + (lane >> 2);
     const bool inside[2] = {token < rows, token + 8 < rows};
 
