@@ -19,9 +19,9 @@ template <int QUADS, int STORED>
 DEVICE void quantize(const Quantize &p) {
     release_successor();
     if (asked_ahead(p.ahead)) return;
+    const int index = blockIdx.x, rows = *p.rows; // an input: before the wait
     wait_for_predecessor();
-    int index = blockIdx.x;
-    if (index >= *p.rows) return;
+    if (index >= rows) return;
     quantize_row(load_stored_row<QUADS, STORED>(p.x, index, p.width), p.codes, p.scales, index, p.width, p.capacity);
 }
 

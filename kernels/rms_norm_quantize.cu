@@ -22,9 +22,9 @@ DEVICE void rms_norm_quantize(const RmsNormQuantize &p) {
     release_successor();
     if (asked_ahead(p.ahead)) return;
     const Row<QUADS> weight = load_row<QUADS>(p.weight, p.width); // no kernel writes it: before the wait
+    const int index = blockIdx.x, rows = *p.rows;                     // nor an input
     wait_for_predecessor();
-    int index = blockIdx.x;
-    if (index >= *p.rows) return;
+    if (index >= rows) return;
     Row<QUADS> row = load_row<QUADS>(p.x + (u64)index * p.width, p.width);
     rms_norm(row, weight, p.width, p.eps);
     quantize_row(row, p.codes, p.scales, index, p.width, p.capacity);

@@ -59,8 +59,7 @@ DEVICE float block_sum(float x) {
 
 DEVICE u32 block_max(u32 x) {
     __shared__ u32 part[ROW_WARPS];
-#pragma unroll
-    for (int d = 16; d; d >>= 1) x = max(x, __shfl_xor_sync(~0u, x, d));
+    x = __reduce_max_sync(~0u, x);
     __syncthreads();
     if (lane_id() == 0) part[warp_id()] = x;
     __syncthreads();

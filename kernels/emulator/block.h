@@ -59,6 +59,12 @@ public:
     void check_shared(unsigned at, unsigned bytes, bool write, unsigned lane) {
         if (checker) checker->shared(at, bytes, write, (current->number & ~31u) + lane);
     }
+    void announce(unsigned barrier) {
+        if (checker) checker->announce(barrier, current->number / 32);
+    }
+    void learn(unsigned barrier) {
+        if (checker) checker->learn(barrier, current->number / 32);
+    }
 
 private:
     void prepare(const Launch &launch, Index index);

@@ -18,13 +18,13 @@ pub fn tiles(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool, 
     let (shapes, sizes): (&[_], &[(usize, usize)]) = if small {
         (
             &[
-                (1920, 700, Plain),
-                (1920, 1152, Residual),
-                (1920, 640, Gated),
-                (376, 1664, Residual),
+                (384, 700, Plain),
+                (640, 1152, Gated),
+                (384, 1664, Residual),
+                (376, 1152, Residual),
                 (248, 640, Plain),
             ],
-            &[(1, 1), (63, 64), (64, 64), (65, 96), (130, 192), (257, 320)],
+            &[(1, 1), (64, 64), (65, 96), (130, 192), (257, 320)],
         )
     } else {
         (
