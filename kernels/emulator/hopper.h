@@ -1,6 +1,5 @@
-// Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, warpgroup products. Blocks run one by
-// one, so a cluster has one block only. Everything asynchronous happens at once, so what a kernel may not touch while it is
-// under way goes unnoticed.
+// Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, clusters, warpgroup products.
+// Everything asynchronous happens at once, so what a kernel may not touch while it is under way goes unnoticed.
 #pragma once
 
 namespace ptx {
@@ -57,17 +56,30 @@ inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 t
     settle_barrier(b);
 }
 
-// ---- clusters of one block ----
+// ---- clusters ----
 
-inline u32 cluster_ctarank() { return 0; }
-inline u32 cluster_nctarank() { return 1; }
+inline u32 cluster_ctarank() { return emulated::current->block->rank; }
+inline u32 cluster_nctarank() { return emulated::current->block->ranks; }
 inline void mapa_shared_cluster_u32(u32 &d, u32 address, u32 rank) {
-    if (rank != 0) emulated::emulated_fault("mapa: block %u of a cluster of one", rank);
-    d = address;
+    const u32 ranks = emulated::current->block->ranks;
+    if (rank >= ranks) emulated::emulated_fault("mapa: block %u of a cluster of %u", rank, ranks);
+    d = address | (rank + 1) << emulated::RANK_BIT;
 }
-inline void barrier_cluster_arrive_relaxed_aligned() {}
-inline void barrier_cluster_arrive_release_aligned() {}
-inline void barrier_cluster_wait_acquire_aligned() {}
+// To the same place of every block that the mask names, counted by the barrier there.
+inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes_multicast_cluster(u32 to, u64 from, u32 bytes, u32 barrier,
+                                                                                             u16 mask) {
+    for (u32 rank = 0; rank < 16; ++rank) {
+        if (!(mask >> rank & 1)) continue;
+        u32 there, counted;
+        mapa_shared_cluster_u32(there, to, rank);
+        mapa_shared_cluster_u32(counted, barrier, rank);
+        cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(there, from, bytes, counted);
+    }
+}
+inline void ld_shared_cluster_v4_f32(float &x, float &y, float &z, float &w, u32 from) { ld_shared_v4_f32(x, y, z, w, from); }
+inline void barrier_cluster_arrive_relaxed_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_arrive_release_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_wait_acquire_aligned() { emulated::emulated_cluster_wait(); }
 
 // ---- the rest ----
 
