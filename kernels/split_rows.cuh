@@ -14,6 +14,14 @@ DEVICE u64 split_place(int row, int at, int capacity) {
     return activation_tile(row, at / SPLIT_COLUMNS, capacity) + ((((at >> 3) ^ row) & 7) << 4) + (at & 7) * 2;
 }
 
+// Columns `at` (even) and `at` + 1 of a row.
+DEVICE void store_split_pair(u8 *rows, int width, int capacity, int row, int at, float low, float high) {
+    const SplitPair s = split_pair(low, high);
+    u8 *to = rows + split_place(row, at, capacity);
+    *reinterpret_cast<u32 *>(to) = s.head;
+    *reinterpret_cast<u32 *>(to + split_plane(width, capacity)) = s.tail;
+}
+
 // Rows that are float32 or split, `capacity` of them where they are split.
 struct SplitRows {
     u8 *data;

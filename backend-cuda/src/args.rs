@@ -55,6 +55,7 @@ arguments! {
     Attention {
         q: Address, k: Address, v: Address, out: Address, bias: Address, tiles: Address, tile_count: Address,
         q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, reach: i32, scale: f32, heads: i32,
+        split_capacity: i32, pad: i32,
     }
     /// An entry of the attention's list.
     AttentionTile { query: i32, queries: i32, place: i32, key: i32, keys: i32 }

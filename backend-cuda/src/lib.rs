@@ -31,6 +31,8 @@ mod probe;
 mod profile;
 mod resident;
 mod sources;
+mod split;
+mod split_linear;
 mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};

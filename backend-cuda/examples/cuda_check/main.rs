@@ -17,6 +17,7 @@
 //! `--prefetch` says how far ahead of the products their weights are asked for (0 for not at all); `--only ahead` compares.
 //! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
 //! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
+//! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
@@ -36,6 +37,8 @@ mod clef_layers;
 mod clef_models;
 mod clef_rows;
 mod file;
+mod heads;
+mod heads_bench;
 mod models;
 mod queue;
 mod report;
@@ -175,6 +178,7 @@ fn main() -> ExitCode {
     if arguments.only.as_deref() == Some("dry") {
         let open = || Ok(CpuBackend::new());
         steps::all(&mut report, "dry", &CpuBackend::new(), true);
+        heads::all(&mut report, "dry", &CpuBackend::new(), true);
         models::goldens(&mut report, "dry", &open, &arguments.data);
         models::mini(&mut report, "dry", &open, &arguments.mini);
         models::invariance(&mut report, "dry", &open, 2);
@@ -226,10 +230,19 @@ fn main() -> ExitCode {
     let portable = CudaOptions { portable: true, ..options.clone() };
     if wants("steps") {
         steps::all(&mut report, "best", &cuda, arguments.small);
+        heads::all(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
+            heads::all(&mut report, "sm89", &cuda, arguments.small);
         }
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("heads") {
+        heads::all(&mut report, "best", &cuda, arguments.small);
+        if !arguments.small {
+            heads_bench::compare(&mut report, &options);
+        }
+        println!("heads done after {:.1} s", start.elapsed().as_secs_f64());
     }
     if arguments.only.as_deref() == Some("int8-bench") {
         clef_int8::bench(&mut report, &cuda);
@@ -262,6 +275,7 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
+        heads::all(&mut report, "tiny", &cuda, true);
     }
     if wants("int8") {
         clef_int8::kernels(&mut report, "best", &cuda, arguments.small);

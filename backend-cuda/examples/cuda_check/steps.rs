@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::synth::{self, Random};
 
 /// A graph over rows of one table, its weights, and the rows.
-struct Case {
+pub struct Case {
     graph: Graph,
     weights: Weights,
     table_rows: usize,
@@ -35,12 +35,12 @@ fn table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
         .collect()
 }
 
-fn tame_table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
+pub fn tame_table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
     let mut random = Random::new(seed);
     (0..rows * width).map(|_| random.normal()).collect()
 }
 
-fn case(
+pub fn case(
     shape: (usize, usize),
     values: Vec<f32>,
     real: StoredType,
@@ -85,7 +85,7 @@ impl Case {
     }
 
     /// The tapped tensors by name.
-    fn run<B: Backend>(&self, backend: &B, batch: &Batch, names: &[&str]) -> Result<Vec<Vec<f32>>> {
+    pub fn run<B: Backend>(&self, backend: &B, batch: &Batch, names: &[&str]) -> Result<Vec<Vec<f32>>> {
         let resident = backend.load(&self.graph, &self.weights, &mut |_, _| {})?;
         let bucket = backend.bucket(&batch.sizes);
         let mut plan = backend.plan(&self.graph, &resident, &bucket)?;
@@ -109,7 +109,7 @@ impl Case {
     }
 }
 
-fn bits(x: &[f32]) -> Vec<u32> {
+pub fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|v| v.to_bits()).collect()
 }
 

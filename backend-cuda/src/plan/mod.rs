@@ -12,6 +12,7 @@ mod prefix;
 mod rotary;
 mod row_trial;
 mod rows;
+mod split;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +72,9 @@ pub(crate) struct Builder<'a> {
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
     pub(crate) prefetch: Prefetch,
+    /// Whether each tensor is split rows, by index; and of each step the last that runs in one launch with it.
+    pub(crate) split: Vec<bool>,
+    pub(crate) together: Vec<usize>,
     /// Whether rows are kept, or sequences go on after kept ones.
     pub(crate) prefix: Prefix,
     /// What the steps keep, in that case.
@@ -82,6 +86,15 @@ impl Builder<'_> {
         let mut launches = Vec::new();
         let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
+            let last = self.together[index];
+            if self.split_kind(step).is_some() {
+                // The first of those that run together.
+                if index == 0 || self.together[index - 1] != last {
+                    let launch = self.split_steps(&self.graph.steps()[index..=last])?;
+                    launches.extend(launch.map(|launch| (index, launch)));
+                }
+                continue;
+            }
             if step.outputs().iter().all(|&out| self.capacity(out) == 0) && self.kept_after(step) == 0 {
                 // No pictures, say. Where rows are kept there are no questions, but keys for them.
                 continue;
@@ -149,6 +162,7 @@ impl Builder<'_> {
                     ahead,
                 };
                 let entries = match self.stored(x) {
+                    Stored::Split => return Err(Error::Internal("codes of split rows".to_owned())),
                     Stored::F32 => ["quantize_f32_2", "quantize_f32_5", "quantize_f32_8"],
                     Stored::F16 => ["quantize_f16_2", "quantize_f16_5", "quantize_f16_8"],
                     Stored::BF16 => ["quantize_bf16_2", "quantize_bf16_5", "quantize_bf16_8"],
@@ -505,6 +519,12 @@ impl Builder<'_> {
             reach: reach as i32,
             scale,
             heads: heads as i32,
+            split_capacity: if self.is_split(out) {
+                layout::token_capacity(self.capacity(out)) as i32
+            } else {
+                0
+            },
+            pad: 0,
         };
         if self.stored(q.tensor) == Stored::F16 {
             // Steps of keys, values and queries as in the kernel, three tables of biases, and where the halves meet.
@@ -526,13 +546,14 @@ impl Builder<'_> {
             (64, true, "attention_64"),
             (80, true, "attention_80_apart"),
             (80, false, "attention_80"),
+            (128, true, "attention_128_apart"),
             (128, false, "attention_128"),
         ]
         .into_iter()
         .map(|(width, apart, entry)| (width, bytes(width, apart), entry))
         // The last of a width is refused where it does not fit.
         .find(|&(width, shared, entry)| {
-            width >= head_dim && (entry != "attention_80_apart" || shared <= self.device.shared)
+            width >= head_dim && (!entry.ends_with("_apart") || shared <= self.device.shared)
         })
         .map(|(_, shared, entry)| (shared, entry))
         .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;
