@@ -234,35 +234,51 @@ DEVICE void split_linear(const Products &all) {
         cluster_exchange();
     }
 
-    // Whole rows: a warp takes a token at a time.
+    // Whole rows: a warp takes one token after the other, and reads those of a batch before it finishes any.
     constexpr int SHARE = TOGETHER ? TOKENS : TOKENS / CLUSTER;
+    constexpr int BATCH = SHARE <= WARPS ? 1 : SHARE <= 2 * WARPS ? 2 : 4;
+    static_assert(SHARE < WARPS || SHARE % (WARPS * BATCH) == 0, "batches cover the tile");
     const SplitRows out = {static_cast<u8 *>(p.out), p.columns, p.capacity, p.stored, 0};
     const int column = row_tile * ROWS + lane * 4, share = TOGETHER ? 0 : cluster_rank() * SHARE;
     const bool inside = column < p.columns;
     const float4 bias = inside && p.bias ? load4(p.bias + column) : make_float4(0.f, 0.f, 0.f, 0.f);
+    const int end = min_of(share + SHARE, rows - first_token);
 #pragma unroll 1
-    for (int t = share + warp_id(); t < share + SHARE; t += WARPS) {
-        const int token = first_token + t;
-        if (token >= rows) break;
-        float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-        if constexpr (TOGETHER) {
-            const uint4 bits = load16_shared(ring + (t * PITCH + lane * 4) * 4);
-            v = make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z), __uint_as_float(bits.w));
-        } else {
+    for (int t0 = share + warp_id(); t0 < end; t0 += WARPS * BATCH) {
+        float4 part[BATCH][TOGETHER ? 1 : PARTS];
 #pragma unroll
-            for (int part = 0; part < PARTS; ++part) {
-                const u32 at = ring + ((part % OWN * TOKENS + t) * PITCH + lane * 4) * 4;
-                v = add4(v, load4_remote(address_at(at, part / OWN)));
+        for (int b = 0; b < BATCH; ++b) {
+            const int t = t0 + b * WARPS;
+            if constexpr (TOGETHER) {
+                const uint4 bits = load16_shared(ring + (t * PITCH + lane * 4) * 4);
+                part[b][0] = make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z),
+                                         __uint_as_float(bits.w));
+            } else {
+#pragma unroll
+                for (int i = 0; i < PARTS; ++i) {
+                    const u32 at = ring + ((i % OWN * TOKENS + t) * PITCH + lane * 4) * 4;
+                    part[b][i] = load4_remote(address_at(at, i / OWN));
+                }
             }
         }
-        if (!inside) continue;
-        if (p.bias) v = add4(v, bias);
-        v = activate4(p.activation, v);
-        if (p.stored == F32) {
-            finish4(static_cast<float *>(p.out) + (u64)token * p.columns, p.residual ? p.residual + (u64)token * p.columns : nullptr,
-                    column, p.columns, v);
-        } else {
-            out.store(token, column, v);
+#pragma unroll
+        for (int b = 0; b < BATCH; ++b) {
+            const int token = first_token + t0 + b * WARPS;
+            if (token >= rows || !inside) continue;
+            float4 v = part[b][0];
+            if constexpr (!TOGETHER) {
+                v = add4(make_float4(0.f, 0.f, 0.f, 0.f), v);
+#pragma unroll
+                for (int i = 1; i < PARTS; ++i) v = add4(v, part[b][i]);
+            }
+            if (p.bias) v = add4(v, bias);
+            v = activate4(p.activation, v);
+            if (p.stored == F32) {
+                const u64 row = (u64)token * p.columns;
+                finish4(static_cast<float *>(p.out) + row, p.residual ? p.residual + row : nullptr, column, p.columns, v);
+            } else {
+                out.store(token, column, v);
+            }
         }
     }
     // The others may still read this block's sums, or arrive on its barriers.

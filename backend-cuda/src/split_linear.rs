@@ -36,8 +36,9 @@ pub(crate) struct Choice {
     pub(crate) first: Vec<usize>,
 }
 
-/// The choice for products of so many weight rows (as padded on the device, multiples of 128) and, at most, `tokens`.
-pub(crate) fn choose(processors: usize, weight_rows: &[usize], tokens: usize) -> Choice {
+/// The choice for products of so many weight rows (as padded on the device, multiples of 128), over `k_blocks` and `tokens` at
+/// most.
+pub(crate) fn choose(processors: usize, weight_rows: &[usize], k_blocks: usize, tokens: usize) -> Choice {
     let pairs = weight_rows.iter().all(|rows| rows.is_multiple_of(2 * ROWS));
     let tile = match tokens {
         0..=16 => FEW,
@@ -57,7 +58,8 @@ pub(crate) fn choose(processors: usize, weight_rows: &[usize], tokens: usize) ->
     // Long rings where blocks need not share multiprocessors: clusters find room only in some places.
     let shared_by = if tile.resident > 1 && 4 * blocks * y > 3 * processors { 1 } else { 0 };
     let stage = ROWS * K_BLOCK + 2 * tile.tokens * K_BLOCK;
-    let stages = ((ROOM[shared_by] - 1024) / stage).min(MOST_STAGES);
+    let walked = k_blocks.div_ceil(tile.cluster.max(1)).max(2);
+    let stages = ((ROOM[shared_by] - 1024) / stage).min(MOST_STAGES).min(walked);
     let parts = if tile.cluster == 0 { 1 } else { PARTS / tile.cluster };
     let shared = 1024 + (stages * stage).max(parts * tile.tokens * PITCH * 4);
     let cluster = if tile.cluster == 0 { 2 } else { tile.cluster };
@@ -72,7 +74,7 @@ mod tests {
     fn every_choice_covers_its_products_and_fits() {
         for rows in [&[128][..], &[2048, 2048, 2048], &[256, 384], &[1024]] {
             for tokens in [1, 8, 16, 17, 64, 128, 129, 256, 512, 513, 768, 4096] {
-                let Choice { entry, grid, stages, first } = choose(132, rows, tokens);
+                let Choice { entry, grid, stages, first } = choose(132, rows, 32, tokens);
                 let tile = [FEW, SOME, MORE, MANY].into_iter().find(|t| t.entry == entry).expect("listed");
                 assert!(grid.blocks[1] * tile.tokens >= tokens);
                 assert_eq!(grid.blocks[0] % grid.cluster, 0);

@@ -98,7 +98,7 @@ fn batch_of(lengths: &[usize]) -> Batch {
 pub fn all<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
     // Text rows for every tile, full and not; labels for the two smallest.
     let batches: &[(usize, usize)] =
-        if small { &[(1, 0), (3, 40), (9, 25)] } else { &[(1, 0), (3, 40), (9, 25), (5, 140), (33, 80)] };
+        if small { &[(1, 0), (3, 40), (9, 25), (5, 140)] } else { &[(1, 0), (3, 40), (9, 25), (5, 140), (33, 80)] };
     for (width, heads) in [(128, 2), (256, 2), (2048, 16)] {
         if small && width > 256 {
             continue;

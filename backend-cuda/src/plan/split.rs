@@ -161,7 +161,7 @@ impl Builder<'_> {
     /// Products that do not need each other; of one, `halves` may be the concatenation that it reads.
     fn split_products(&self, steps: &[&Step], halves: Option<&Step>) -> Result<Launch> {
         let mut of = Vec::with_capacity(MOST_PRODUCTS);
-        let (mut weight_rows, mut tokens) = (Vec::new(), 0);
+        let (mut weight_rows, mut k_blocks, mut tokens) = (Vec::new(), 0, 0);
         for step in steps {
             let Step::Linear { x, weight, bias, activation, residual, out } = **step else {
                 return Err(Error::Internal("not a product".to_owned()));
@@ -193,9 +193,10 @@ impl Builder<'_> {
                 pad: 0,
             });
             weight_rows.push(layout::weight_rows(columns, 0));
+            k_blocks = k_blocks.max(layout::k_blocks(self.cols(x), 2));
             tokens = tokens.max(self.capacity(x));
         }
-        let choice = split_linear::choose(self.device.processors, &weight_rows, tokens);
+        let choice = split_linear::choose(self.device.processors, &weight_rows, k_blocks, tokens);
         for (product, first) in of.iter_mut().zip(&choice.first) {
             product.first = *first as i32;
         }
