@@ -104,10 +104,20 @@ DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float
 
 DEVICE u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
 
+// x / s correctly rounded, where `inverse` is 1 / s correctly rounded: the remainder of a quotient that is nearly right gives
+// its last bit (Markstein). For s from 2^-60 to 2^100 and quotients up to 448; under 2^-12, where codes are zeros, only the sign
+// is sure. A division proper looks for numbers that need more care, with a branch for every element, and waits for each.
+DEVICE float quotient(float x, float s, float inverse) {
+    float q = mul(x, inverse);
+    q = __fmaf_rn(__fmaf_rn(-s, q, x), inverse, q);
+    q = __fmaf_rn(__fmaf_rn(-s, q, x), inverse, q);
+    return copysignf(q, x); // of zeros too
+}
+
 // Scale and codes of a row, exact: s = max|x| / 448, code = e4m3(x / s), IEEE division. A zero scale becomes 1 with
 // codes 0; a row with NaN or an infinity gets scale NaN and codes 0. Pads the last k-block with zeros.
 template <int QUADS>
-DEVICE void quantize_row(const Row<QUADS> &row, u8 *codes, float *scales, int index, int width, int capacity) {
+DEVICE void quantize_row(Row<QUADS> row, u8 *codes, float *scales, int index, int width, int capacity) {
     u32 most = 0;
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
@@ -119,19 +129,27 @@ DEVICE void quantize_row(const Row<QUADS> &row, u8 *codes, float *scales, int in
     float scale = __fdiv_rn(__uint_as_float(most), 448.f);
     bool zero = !finite || scale == 0.f;
     if (threadIdx.x == 0) scales[index] = !finite ? __uint_as_float(0x7FC00000u) : zero ? 1.f : scale;
+    if (scale < 0x1p-60f || scale > 0x1p100f) {
+        // Quotients stay what they are, but for those of numbers so small that their codes are zeros.
+        const float by = scale < 1.f ? 0x1p90f : 0x1p-30f;
+        scale = mul(scale, by);
+#pragma unroll
+        for (int q = 0; q < QUADS; ++q) {
+            const float4 v = row.v[q];
+            row.v[q] = make_float4(mul(v.x, by), mul(v.y, by), mul(v.z, by), mul(v.w, by));
+        }
+    }
+    const float inverse = __frcp_rn(scale);
     int padded = (width + KBLOCK - 1) / KBLOCK * KBLOCK;
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
         int at = row_element(q);
         if (at < padded) {
             float4 v = row.v[q];
-            u32 code = 0;
-            if (!zero) {
-                code = e4m3_pair(__fdiv_rn(v.x, scale), __fdiv_rn(v.y, scale)) |
-                       e4m3_pair(__fdiv_rn(v.z, scale), __fdiv_rn(v.w, scale)) << 16;
-            }
-            u8 *tile = codes + activation_tile(index & ~7, at / KBLOCK, capacity);
-            *reinterpret_cast<u32 *>(tile + in_tile(index & 7, at % KBLOCK)) = code;
+            u32 code = e4m3_pair(quotient(v.x, scale, inverse), quotient(v.y, scale, inverse)) |
+                       e4m3_pair(quotient(v.z, scale, inverse), quotient(v.w, scale, inverse)) << 16;
+            u8 *tile = codes + activation_tile(index & ~7, (u32)at / KBLOCK, capacity);
+            *reinterpret_cast<u32 *>(tile + in_tile(index & 7, (u32)at % KBLOCK)) = zero ? 0 : code;
         }
     }
 }

@@ -39,7 +39,7 @@ arguments! {
     LayerNorm { x: Address, weight: Address, bias: Address, out: Address, rows: Address, width: i32, eps: f32 }
     /// `l2_normalize.cu`
     L2Normalize { x: Address, out: Address, rows: Address, width: i32, eps: f32 }
-    /// `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
+    /// `sm90_fp8_few.cu`, `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
     Fp8Gemm {
         codes: Address, scales: Address, weight: Address, weight_scales: Address, residual: Address, out: Address,
         rows: Address,

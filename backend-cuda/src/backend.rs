@@ -46,6 +46,8 @@ pub struct CudaOptions {
     pub embedded: bool,
     /// Uses the kernels for any chip even where there are better ones: to test them.
     pub portable: bool,
+    /// Takes the kernel of few tokens for FP8 products where it should be faster; results are the same without.
+    pub few: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
@@ -66,6 +68,7 @@ impl Default for CudaOptions {
             cache: default_cache(),
             embedded: true,
             portable: false,
+            few: true,
             early: true,
             prefetch: Prefetch::default(),
             split_rows: true,
@@ -81,6 +84,7 @@ pub struct CudaBackend {
     pub(crate) kernels: Kernels,
     capabilities: Capabilities,
     pub(crate) options: CudaOptions,
+    preferred: Vec<(usize, usize, &'static str)>,
 }
 
 /// A graph ready for every batch that fits a bucket.
@@ -143,7 +147,7 @@ impl CudaBackend {
                 ("shared memory of a block".to_owned(), device.shared.to_string()),
             ],
         };
-        Ok(Self { device, kernels, capabilities, options })
+        Ok(Self { device, kernels, capabilities, options, preferred: Vec::new() })
     }
 
     /// Whether a model would load now: kernels for this device, and memory for weights and activations.
@@ -155,6 +159,18 @@ impl CudaBackend {
         self.kernels.check()?;
         let weights = CudaResident::bytes(graph, weights)?;
         CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
+    }
+
+    /// Another [`CudaOptions::split_rows`] for the plans made from here on: to compare.
+    pub fn set_split_rows(&mut self, split_rows: bool) {
+        self.options.split_rows = split_rows;
+    }
+
+    /// Another [`CudaOptions::few`] for the plans made from here on, and for the FP8 products of some shapes, weight rows and
+    /// depth, a kernel by its entry point where it can do them: to compare.
+    pub fn set_products(&mut self, few: bool, preferred: &[(usize, usize, &'static str)]) {
+        self.options.few = few;
+        self.preferred = preferred.to_vec();
     }
 
     /// Another [`CudaOptions::prefetch`] for the plans made from here on: to compare.
@@ -222,6 +238,8 @@ impl CudaBackend {
             split,
             together,
             portable: self.options.portable,
+            few: self.options.few,
+            preferred: &self.preferred,
             prefetch: self.options.prefetch,
             prefix: Prefix::None,
             pieces: None,

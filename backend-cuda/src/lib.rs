@@ -17,6 +17,7 @@ mod compile;
 mod device;
 mod fault;
 mod forms;
+mod fp8_trial;
 mod gemm;
 mod inputs;
 mod int8_gemm;
@@ -36,6 +37,7 @@ mod split_linear;
 mod support;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
+pub use fp8_trial::{Fp8Case, Fp8Trial};
 pub use int8_trial::{Int8Case, Int8Trial};
 pub use plan::{Prefetch, RowKernel, RowTime};
 pub use prefix::CudaSnapshot;

@@ -3,6 +3,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(dead_code, unreachable_pub, clippy::print_stdout, reason = "modules of a command-line tool")]
 
+#[path = "../examples/cuda_check/fp8_tiles.rs"]
+mod fp8_tiles;
 #[path = "../examples/cuda_check/heads.rs"]
 mod heads;
 #[path = "../examples/cuda_check/models.rs"]
@@ -114,5 +116,20 @@ fn small_models_give_the_reference_logits_and_states() {
     }
     let mut report = Report::default();
     models::goldens(&mut report, "emulated", &|| CudaBackend::open(options()), &data_dir());
+    assert!(report.finish(None));
+}
+
+/// Either operand as the 64-row side of Hopper's products: the same bits, whatever the tile.
+#[test]
+fn fp8_products_of_every_tile_have_the_same_bits() {
+    if elsewhere(
+        "fp8_products_of_every_tile_have_the_same_bits",
+        "capability=90,processors=132,guard,random=5",
+    ) {
+        return;
+    }
+    let cuda = CudaBackend::open(options()).expect("the emulated device opens");
+    let mut report = Report::default();
+    fp8_tiles::tiles(&mut report, "emulated", &cuda, true, false);
     assert!(report.finish(None));
 }

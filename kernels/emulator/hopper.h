@@ -139,6 +139,45 @@ struct WarpgroupRealProduct {
     u64 a, b;
     u32 keep;
 };
+// Every E4M3 code as a number.
+struct Numbers {
+    float of[256];
+    Numbers() {
+        for (u32 code = 0; code < 256; ++code) {
+            const u32 e = code >> 3 & 15, m = code & 7;
+            float x = e ? __builtin_ldexpf((float)(m + 8), (int)e - 10) : __builtin_ldexpf((float)m, -9);
+            if ((code & 0x7F) == 0x7F) x = __builtin_nanf("");
+            of[code] = code & 0x80 ? -x : x;
+        }
+    }
+};
+inline const Numbers e4m3_numbers;
+inline void operand_row(float (&row)[32], u64 descriptor, int r) {
+    for (int k = 0; k < 32; ++k) row[k] = e4m3_numbers.of[(u8)operand_byte(descriptor, r, k)];
+}
+inline void wgmma_e4m3_work(void *const *lanes, unsigned participants) {
+    if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
+    const WarpgroupRealProduct &first = *static_cast<const WarpgroupRealProduct *>(lanes[0]);
+    const int warp = (int)(emulated::current->number / 32) & 3;
+    float a[16][32];
+    for (int r = 0; r < 16; ++r) operand_row(a[r], first.a, warp * 16 + r);
+    for (int n = 0; n < first.n; ++n) {
+        float b[32];
+        operand_row(b, first.b, n);
+        for (int r = 0; r < 16; ++r) {
+            float sum = 0.f;
+            for (int k = 0; k < 32; ++k) sum += a[r][k] * b[k];
+            const WarpgroupRealProduct &own = *static_cast<const WarpgroupRealProduct *>(lanes[(r & 7) * 4 + (n & 7) / 2]);
+            float &d = *own.d[n / 8 * 4 + (r >> 3) * 2 + (n & 1)];
+            d = (own.keep ? d : 0.f) + sum;
+        }
+    }
+}
+inline constexpr Collective wgmma_e4m3_collective = {"wgmma e4m3", wgmma_e4m3_work};
+inline void wgmma_e4m3(float *const *d, int registers, u64 a, u64 b, u32 keep) {
+    WarpgroupRealProduct own = {d, registers * 2, a, b, keep};
+    emulated::emulated_collective(~0u, &wgmma_e4m3_collective, &own);
+}
 inline float operand_half(u64 descriptor, int r, int k) {
     const u32 low = (u32)(u8)operand_byte(descriptor, r, 2 * k), high = (u32)(u8)operand_byte(descriptor, r, 2 * k + 1);
     return number((high << 8 | low) << 16);
@@ -169,14 +208,14 @@ inline void wgmma_bf16(float *const *d, int registers, u64 a, u64 b, u32 keep) {
     emulated::emulated_collective(~0u, &wgmma_bf16_collective, &own);
 }
 
-// The first operand in registers, of binary16.
+// The first operand in registers, of binary16 or bfloat16.
 struct WarpgroupRegisterProduct {
     float *const *d;
     int n;
     u32 a[4];
     u64 b;
     u32 keep;
-    bool transposed;
+    bool transposed, brain;
 };
 // Element `k`, `n` of a second operand whose rows run along the sum: 64 columns are a leading offset apart.
 inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
@@ -187,6 +226,10 @@ inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
     const u32 linear = start + panel + (u32)(row >> 3) * 1024 + (u32)(row & 7) * 128 + (u32)column * 2;
     return linear ^ (linear >> 3 & 0x70);
 }
+inline void half_number(float &to, u16 bits, bool brain) {
+    if (brain) to = number((u32)bits << 16);
+    else cvt_f32_f16(to, bits);
+}
 inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
     if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
     const WarpgroupRegisterProduct &first = *static_cast<const WarpgroupRegisterProduct *>(lanes[0]);
@@ -195,7 +238,7 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
         const WarpgroupRegisterProduct &own = *static_cast<const WarpgroupRegisterProduct *>(lanes[l]);
         for (int i = 0; i < 8; ++i) {
             float &to = a[(l >> 2) + (i >> 1 & 1) * 8][(l & 3) * 2 + (i >> 2) * 8 + (i & 1)];
-            cvt_f32_f16(to, (u16)(own.a[i >> 1] >> (i & 1) * 16));
+            half_number(to, (u16)(own.a[i >> 1] >> (i & 1) * 16), first.brain);
         }
     }
     for (int n = 0; n < first.n; ++n) {
@@ -203,7 +246,7 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
         for (int k = 0; k < 16; ++k) {
             u16 bits;
             __builtin_memcpy(&bits, shared_place(operand_place(first.b, n, k, first.transposed), 2, "wgmma"), 2);
-            cvt_f32_f16(b[k], bits);
+            half_number(b[k], bits, first.brain);
         }
         for (int r = 0; r < 16; ++r) {
             float sum = 0.f;
@@ -215,8 +258,8 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
     }
 }
 inline constexpr Collective wgmma_f16_collective = {"wgmma f16", wgmma_f16_work};
-inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed) {
-    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed};
+inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed, bool brain) {
+    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed, brain};
     emulated::emulated_collective(~0u, &wgmma_f16_collective, &own);
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB]
+//!            [--prefetch MIB] [--few off]
 //! ```
 //! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
@@ -15,6 +15,8 @@
 //! full-size model and says what it takes; `--nvrtc on`
 //! compiles the kernels at run time.
 //! `--prefetch` says how far ahead of the products their weights are asked for (0 for not at all); `--only ahead` compares.
+//! `--only fp8-tiles` compares every kernel of FP8 products bit for bit (`steps` does so too); `--only few` compares forwards with and
+//! without the kernel of few tokens, `--few off` leaves it out.
 //! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
 //! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
 //! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them.
@@ -36,7 +38,9 @@ mod clef_int8;
 mod clef_layers;
 mod clef_models;
 mod clef_rows;
+mod few;
 mod file;
+mod fp8_tiles;
 mod heads;
 mod heads_bench;
 mod models;
@@ -69,6 +73,7 @@ struct Arguments {
     nvrtc: bool,
     seconds: u64,
     prefetch: Prefetch,
+    few: bool,
 }
 
 fn arguments() -> Arguments {
@@ -85,6 +90,7 @@ fn arguments() -> Arguments {
         nvrtc: false,
         seconds: 60,
         prefetch: Prefetch::default(),
+        few: true,
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -99,6 +105,7 @@ fn arguments() -> Arguments {
             "--early" => parsed.early = value != "off",
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
+            "--few" => parsed.few = value != "off",
             "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
             "--prefetch" => {
                 // More than any cache is no use.
@@ -215,6 +222,7 @@ fn main() -> ExitCode {
         poison: true,
         early: arguments.early,
         prefetch: arguments.prefetch,
+        few: arguments.few,
         embedded: !arguments.nvrtc,
         cache,
         ..CudaOptions::default()
@@ -228,6 +236,9 @@ fn main() -> ExitCode {
     };
     println!("{}: {:?}", cuda.capabilities().device, cuda.capabilities().details);
     let portable = CudaOptions { portable: true, ..options.clone() };
+    if wants("steps") || arguments.only.as_deref() == Some("fp8-tiles") {
+        fp8_tiles::tiles(&mut report, "best", &cuda, arguments.small, true);
+    }
     if wants("steps") {
         steps::all(&mut report, "best", &cuda, arguments.small);
         heads::all(&mut report, "best", &cuda, arguments.small);
@@ -368,6 +379,9 @@ fn main() -> ExitCode {
     }
     if arguments.only.as_deref() == Some("ahead") {
         ahead::compare(&mut report, &options);
+    }
+    if arguments.only.as_deref() == Some("few") {
+        few::compare(&mut report, &options, if arguments.small { 2 } else { 24 });
     }
     if wants("queue") {
         let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };

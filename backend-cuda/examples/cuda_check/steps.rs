@@ -156,6 +156,13 @@ fn quantizers<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
         if rows > 8 {
             values[8 * width + 3] = f32::NAN;
             values[2 * width] = f32::INFINITY;
+            // Scales of all sizes, quotients halfway between codes, zeros of both signs.
+            values[6 * width..7 * width].iter_mut().for_each(|v| *v *= 1e33);
+            values[width..2 * width].iter_mut().for_each(|v| *v *= 1e-22);
+            for (i, v) in values[4 * width..5 * width].iter_mut().enumerate() {
+                *v = (i as f32 % 255.0) / 16.0 * if i % 2 == 0 { -1.0 } else { 1.0 };
+            }
+            values[4 * width + 7] = 448.0;
         }
         let result = (|| {
             let case = case((rows, width), values, StoredType::BF16, |b, x| {

@@ -71,6 +71,10 @@ pub(crate) struct Builder<'a> {
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
+    /// Whether FP8 products of few tokens have their own kernel.
+    pub(crate) few: bool,
+    /// Kernels for some FP8 products: weight rows, depth, entry point.
+    pub(crate) preferred: &'a [(usize, usize, &'static str)],
     pub(crate) prefetch: Prefetch,
     /// Whether each tensor is split rows, by index; and of each step the last that runs in one launch with it.
     pub(crate) split: Vec<bool>,
@@ -465,7 +469,19 @@ impl Builder<'_> {
         };
         // Hopper's kernel has the one activation that mT5 gates with compiled in.
         let portable = self.portable || !matches!(gate, None | Some(Activation::GeluTanh));
-        let choice = if portable { gemm::portable(shape) } else { gemm::choose(chip, shape) };
+        let wanted =
+            |&&(n, k, _): &&(usize, usize, &str)| (n, layout::k_blocks(k, 1)) == (weight_rows, k_blocks);
+        let preferred = self
+            .preferred
+            .iter()
+            .find(wanted)
+            .filter(|_| !portable)
+            .and_then(|p| gemm::candidates(chip, shape).into_iter().find(|choice| choice.entry == p.2));
+        let choice = match preferred {
+            Some(choice) => choice,
+            None if portable => gemm::portable(shape),
+            None => gemm::choose(chip, shape, self.few),
+        };
         let arguments = args::Fp8Gemm {
             codes: self.tensor(codes)?,
             scales: self.tensor(scales)?,
