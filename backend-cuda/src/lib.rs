@@ -28,10 +28,12 @@ mod memory;
 mod plan;
 mod prefix;
 mod probe;
+mod product;
 mod profile;
 mod resident;
 mod sources;
 mod support;
+mod tensor_map;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
 pub use int8_trial::{Int8Case, Int8Trial};

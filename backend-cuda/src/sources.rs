@@ -74,6 +74,7 @@ sources![
     "sm90_linear.cu",
     "span.cuh",
     "stream.cuh",
+    "tensor_copy.cuh",
     "tile.cuh",
     "tile_halves.cu",
     "tile_rows.cu",

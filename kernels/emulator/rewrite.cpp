@@ -167,15 +167,18 @@ std::string compound(const std::string &text, const std::vector<Operand> &operan
     if (text.find("elect.sync") != std::string::npos && operands.size() == 1) {
         return "emulated::out_r" + operands[0].expression + " = ptx::elect_sync(); ";
     }
-    const bool bytes = text.find(".s32.s8.s8 ") != std::string::npos, halves = text.find(".f32.bf16.bf16 ") != std::string::npos;
-    if (text.find("wgmma.mma_async") != std::string::npos && (bytes || halves)) {
+    const char *product = nullptr;
+    const bool bytes = text.find(".s32.s8.s8 ") != std::string::npos;
+    if (bytes) product = "wgmma_s8";
+    else if (text.find(".f32.bf16.bf16 ") != std::string::npos) product = "wgmma_bf16";
+    else if (text.find(".f32.e4m3.e4m3 ") != std::string::npos) product = "wgmma_e4m3";
+    if (text.find("wgmma.mma_async") != std::string::npos && product) {
         std::string registers;
         size_t count = 0;
         for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_" + operands[count].letter + operands[count].expression + ", ";
         if (count + 3 != operands.size() || text.find("n" + std::to_string(2 * count) + "k") == std::string::npos) return "";
-        return std::string(bytes ? "unsigned" : "float") + " *const emulated_sums[] = {" + registers + "}; ptx::" +
-               (bytes ? "wgmma_s8" : "wgmma_bf16") + "(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " +
-               in(count + 1) + ", " + in(count + 2) + "); ";
+        return std::string(bytes ? "unsigned" : "float") + " *const emulated_sums[] = {" + registers + "}; ptx::" + product +
+               "(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " + in(count + 1) + ", " + in(count + 2) + "); ";
     }
     // The first operand in registers; the second along rows, or transposed.
     if (text.find("wgmma.mma_async") != std::string::npos && text.find(".f32.f16.f16 ") != std::string::npos) {

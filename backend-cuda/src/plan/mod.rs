@@ -34,6 +34,7 @@ use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::prefix::Pieces;
+use crate::product;
 use crate::resident::CudaResident;
 
 pub use ahead::Prefetch;
@@ -433,11 +434,12 @@ impl Builder<'_> {
         let weight_rows = layout::weight_rows(if gate.is_some() { 2 * columns } else { columns }, half);
         let k_blocks = layout::k_blocks(self.cols(codes), 1);
         let stored = self.stored(out);
+        let (target, residual) = (self.tensor(out)?, residual.map_or(Ok(0), |r| self.tensor(r))?);
         let shape = gemm::Shape {
             weight_rows,
             k_blocks,
             tokens: self.capacity(codes),
-            exit: gemm::Exit::of(columns, gate.is_some(), stored),
+            exit: gemm::Exit::of(columns, gate.is_some(), stored, residual == target),
         };
         if let Target::Portable(capability) = self.device.target
             && capability < 89
@@ -457,8 +459,8 @@ impl Builder<'_> {
             scales: self.tensor(scales)?,
             weight: self.resident.address((weight, Form::Codes { half }))?.0,
             weight_scales: self.resident.address((weight_scales, Form::RowScales { half }))?.0,
-            residual: residual.map_or(Ok(0), |r| self.tensor(r))?,
-            out: self.tensor(out)?,
+            residual,
+            out: target,
             rows: self.rows(codes)?,
             capacity: self.codes_capacity(codes),
             k_blocks: k_blocks as i32,
@@ -471,7 +473,11 @@ impl Builder<'_> {
             stored: stored as i32,
             pad: 0,
         };
-        self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
+        if choice.grid.shared > self.device.shared {
+            let need = format!("{} bytes of shared memory for {}", choice.grid.shared, choice.entry);
+            return Err(self.device.lacks(need));
+        }
+        product::launch(self.device, self.kernels, &choice, arguments, (stored, self.capacity(out)))
     }
 
     fn attention(&self, step: &Step) -> Result<Launch> {
