@@ -362,13 +362,14 @@ DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, 
     constexpr u32 STAGE_BYTES = GROUPS * WEIGHT_TILE + TOKENS * KBLOCK;
     extern __shared__ __align__(1024) u8 memory[];
     const u32 ring = (shared_address(memory) + 1023) & ~1023u;
-    Meeting<GROUPS, TOKENS> *meeting;
+    using Shared = Meeting<GROUPS, TOKENS>;
+    Shared *meeting;
     if constexpr (RINGED) {
         // Seven stages and this leave no room to align them.
         if (ring != shared_address(memory)) __trap();
-        meeting = reinterpret_cast<Meeting<GROUPS, TOKENS> *>(memory + p.stages * STAGE_BYTES);
+        meeting = reinterpret_cast<Shared *>(memory + p.stages * STAGE_BYTES);
     } else {
-        __shared__ Meeting<GROUPS, TOKENS> beside;
+        __shared__ Shared beside;
         meeting = &beside;
     }
     const u32 full = shared_address(meeting->full), empty = shared_address(meeting->empty);

@@ -276,6 +276,19 @@ pub(crate) fn candidates(chip: Chip, shape: Shape) -> Vec<Choice> {
     all.into_iter().chain(others).map(|(choice, _)| choice).collect()
 }
 
+/// All tiles, clusters and exits that a product can have on Hopper.
+pub(crate) fn every(chip: Chip, shape: Shape) -> Vec<Choice> {
+    let mut all: Vec<Choice> = Vec::new();
+    for exit in std::iter::once(Exit::Direct).chain(shape.exit.others().iter().copied()) {
+        for (choice, _) in ranked(chip, Shape { exit, ..shape }) {
+            if !all.contains(&choice) {
+                all.push(choice);
+            }
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,16 @@ pub enum ProductKind {
     Gated,
 }
 
+impl ProductKind {
+    pub(crate) fn stored(self) -> Stored {
+        match self {
+            Self::Plain => Stored::F16,
+            Self::Residual => Stored::F32,
+            Self::Gated => Stored::BF16,
+        }
+    }
+}
+
 /// One product's time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GemmTime {
@@ -161,11 +171,7 @@ impl CudaBackend {
         kind: ProductKind,
     ) -> Result<Vec<GemmTime>> {
         let gated = kind == ProductKind::Gated;
-        let stored = match kind {
-            ProductKind::Plain => Stored::F16,
-            ProductKind::Residual => Stored::F32,
-            ProductKind::Gated => Stored::BF16,
-        };
+        let stored = kind.stored();
         let columns = if gated { n / 2 } else { n };
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
@@ -400,7 +406,7 @@ impl CudaBackend {
 }
 
 /// Random finite E4M3 codes.
-fn random_codes(count: usize) -> Vec<u8> {
+pub(crate) fn random_codes(count: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut codes = Vec::with_capacity(count + 8);
     while codes.len() < count {

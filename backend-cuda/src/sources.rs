@@ -67,6 +67,7 @@ sources![
     "sm89_fp8_gemm.cu",
     "sm89_int8_gemm.cu",
     "sm90_causal_attention.cu",
+    "sm90_attention_half.cu",
     "sm90_fp8_gemm.cu",
     "sm90_gated_delta_state.cu",
     "sm90_half_gemm.cu",

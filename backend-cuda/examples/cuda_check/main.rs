@@ -35,6 +35,7 @@ mod clef_int8;
 mod clef_layers;
 mod clef_models;
 mod clef_rows;
+mod exits;
 mod file;
 mod models;
 mod queue;
@@ -229,7 +230,11 @@ fn main() -> ExitCode {
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
         }
+        exits::all(&mut report, "best", &cuda, arguments.small);
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("exits") {
+        exits::all(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("int8-bench") {
         clef_int8::bench(&mut report, &cuda);

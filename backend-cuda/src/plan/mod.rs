@@ -513,12 +513,18 @@ impl Builder<'_> {
             heads: heads as i32,
         };
         if self.stored(q.tensor) == Stored::F16 {
-            // Steps of keys, values and queries as in the kernel, three tables of biases, and where the halves meet.
-            let steps = if self.device.target == Target::Hopper { 3 } else { 2 };
-            let shared = steps * 3 * 64 * 144 + 3 * 4 * (2 * reach + 1).next_multiple_of(4) + 4 * 36 * 32 * 4;
-            // Two blocks fit a multiprocessor.
+            let hopper = self.device.target == Target::Hopper;
+            let table = 4 * (2 * reach + 1).next_multiple_of(4);
+            // Memory as in the kernels; two blocks fit a multiprocessor.
             let blocks = (heads * list.capacity).min(2 * self.device.processors);
-            let grid = Grid::new(blocks, 1, 256).shared(shared);
+            let grid = Grid::new(blocks, 1, 256);
+            if hopper && !self.portable {
+                let grid = grid.shared(1024 + 10 * 8192 + 2 * table + 8 * 20 * 32 * 4);
+                return self.launch("sm90_attention_half", "sm90_attention_half_64", grid, &arguments);
+            }
+            // Steps of keys, values and queries, three tables of biases, and where the halves meet.
+            let steps = if hopper { 3 } else { 2 };
+            let grid = grid.shared(steps * 3 * 64 * 144 + 3 * table + 4 * 36 * 32 * 4);
             return self.launch("attention_half", "attention_half_64", grid, &arguments);
         }
         // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.
