@@ -1,6 +1,7 @@
 // Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, clusters, warpgroup products.
 // Everything asynchronous happens at once, so what a kernel may not touch while it is under way goes unnoticed.
 #pragma once
+#include "tensor_map.h"
 
 namespace ptx {
 
@@ -19,10 +20,10 @@ inline void settle_barrier(TransactionBarrier &b) {
     b.missing = b.all;
     b.phase ^= 1;
 }
-inline void arrive(u32 address, const char *name) {
+inline void arrive(u32 address, const char *name, u32 count = 1) {
     TransactionBarrier &b = transaction_barrier(address);
-    if (b.missing == 0) emulated::emulated_fault("%s: more arrivals than the barrier at %u waits for", name, address);
-    --b.missing;
+    if (b.missing < count) emulated::emulated_fault("%s: more arrivals than the barrier at %u waits for", name, address);
+    b.missing -= count & 0xFFF;
     settle_barrier(b);
 }
 inline void mbarrier_init_shared_cta_b64(u32 address, u32 arrivals) { transaction_barrier(address) = {arrivals, arrivals, 0, 0}; }
@@ -33,6 +34,7 @@ inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 bytes) {
 }
 inline void mbarrier_arrive_shared_cta_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
 inline void mbarrier_arrive_shared_cluster_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
+inline void mbarrier_arrive_shared_cluster_b64(u32 address, u32 count) { arrive(address, "mbarrier.arrive", count); }
 inline void mbarrier_wait_parity(u32 address, u32 parity) {
     for (unsigned turns = 0; transaction_barrier(address).phase == (parity & 1); ++turns) {
         const TransactionBarrier b = transaction_barrier(address);
@@ -55,6 +57,61 @@ inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 t
     b.bytes -= (int)bytes;
     settle_barrier(b);
 }
+
+// ---- boxes of matrices ----
+
+using emulated::MatrixMap;
+inline const MatrixMap &matrix_map(u64 address, u32 at, const char *name) {
+    const MatrixMap &map = *reinterpret_cast<const MatrixMap *>(address);
+    if (address % 128 || map.mark != MatrixMap::MARK) emulated::emulated_fault("%s: no tensor map", name);
+    if (at % 1024) emulated::emulated_fault("%s: the box at %u is no multiple of 1024", name, at);
+    return map;
+}
+// Calls `with(element in device memory or null, place in shared memory)` for each element of a box.
+template <class F>
+inline void each_of_box(const MatrixMap &map, u32 at, u32 column, u32 row, const char *name, F with) {
+    for (u32 r = 0; r < map.box_rows; ++r) {
+        for (u32 c = 0; c < map.box_columns; ++c) {
+            const u32 linear = (r * map.box_columns + c) * map.element;
+            unsigned char *place = shared_place(at + (linear ^ (linear >> 3 & 0x70)), map.element, name);
+            const long long y = (long long)(int)row + r, x = (long long)(int)column + c;
+            const bool inside = x >= 0 && y >= 0 && (u64)x < map.columns && (u64)y < map.rows;
+            with(inside ? reinterpret_cast<unsigned char *>(map.address + (u64)y * map.pitch + (u64)x * map.element) : nullptr, place);
+        }
+    }
+}
+inline void prefetch_tensormap(u64) {}
+inline void cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 column, u32 row, u32 barrier) {
+    const MatrixMap &map = matrix_map(from, to, "cp.async.bulk.tensor");
+    each_of_box(map, to, column, row, "cp.async.bulk.tensor", [&](const unsigned char *element, unsigned char *place) {
+        if (element) __builtin_memcpy(place, element, map.element);
+        else __builtin_memset(place, 0, map.element);
+    });
+    TransactionBarrier &b = transaction_barrier(barrier);
+    b.bytes -= (int)(map.box_rows * map.box_columns * map.element);
+    settle_barrier(b);
+}
+inline void cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(u64 to, u32 column, u32 row, u32 from) {
+    const MatrixMap &map = matrix_map(to, from, "cp.async.bulk.tensor");
+    each_of_box(map, from, column, row, "cp.async.bulk.tensor", [&](unsigned char *element, const unsigned char *place) {
+        if (element) __builtin_memcpy(element, place, map.element);
+    });
+}
+inline void cp_reduce_async_bulk_tensor_2d_global_shared_cta_add_tile_bulk_group(u64 to, u32 column, u32 row, u32 from) {
+    const MatrixMap &map = matrix_map(to, from, "cp.reduce.async.bulk.tensor");
+    if (map.element != 4) emulated::emulated_fault("cp.reduce.async.bulk.tensor: float32 alone");
+    each_of_box(map, from, column, row, "cp.reduce.async.bulk.tensor", [&](unsigned char *element, const unsigned char *place) {
+        if (!element) return;
+        float x, y;
+        __builtin_memcpy(&x, element, 4);
+        __builtin_memcpy(&y, place, 4);
+        add_rn_ftz_f32(x, x, y);
+        __builtin_memcpy(element, &x, 4);
+    });
+}
+inline void cp_async_bulk_commit_group() {}
+inline void cp_async_bulk_wait_group(long long) {}
+inline void cp_async_bulk_wait_group_read(long long) {}
 
 // ---- clusters ----
 

@@ -38,6 +38,7 @@ mod clef_int8;
 mod clef_layers;
 mod clef_models;
 mod clef_rows;
+mod exits;
 mod few;
 mod file;
 mod fp8_tiles;
@@ -246,6 +247,7 @@ fn main() -> ExitCode {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
             heads::all(&mut report, "sm89", &cuda, arguments.small);
         }
+        exits::all(&mut report, "best", &cuda, arguments.small);
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
     if arguments.only.as_deref() == Some("heads") {
@@ -254,6 +256,9 @@ fn main() -> ExitCode {
             heads_bench::compare(&mut report, &options);
         }
         println!("heads done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("exits") {
+        exits::all(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("int8-bench") {
         clef_int8::bench(&mut report, &cuda);
