@@ -380,6 +380,10 @@ DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, 
 
     release_successor();
     if (threadIdx.x == 0) {
+        if (RINGED) {
+            tensor_map_prefetch(out_map);
+            if (WAY == RING_F32) tensor_map_prefetch(residual_map);
+        }
         for (int s = 0; s < p.stages; ++s) {
             barrier_init(full + s * 8, 1);
             barrier_init(empty + s * 8, GROUPS * 4 * peers);

@@ -270,7 +270,8 @@ pub(crate) fn candidates(chip: Chip, shape: Shape) -> Vec<Choice> {
     all.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     all.truncate(12);
     let others = shape.exit.others().iter().flat_map(|&exit| {
-        let of_exit = ranked(chip, Shape { exit, ..shape }).filter(move |(choice, _)| choice.entry == exit.entry());
+        let of_exit =
+            ranked(chip, Shape { exit, ..shape }).filter(move |(choice, _)| choice.entry == exit.entry());
         of_exit.min_by(|(_, a), (_, b)| a.total_cmp(b))
     });
     all.into_iter().chain(others).map(|(choice, _)| choice).collect()

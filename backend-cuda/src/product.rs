@@ -26,8 +26,7 @@ pub(crate) fn launch(
     let matrix = |address, added| Matrix { address, rows: tokens, columns, stored, box_columns, added };
     let out = matrix(product.out, added).map(device)?;
     // A residual that is added to where it lies, or none, is not looked at.
-    let residual =
-        if product.residual == 0 { out } else { matrix(product.residual, false).map(device)? };
+    let residual = if product.residual == 0 { out } else { matrix(product.residual, false).map(device)? };
     let arguments = args::Fp8GemmBoxes { product, pad: [0; 8], residual, out };
     Ok(Launch::new(choice.entry, function, choice.grid, &arguments))
 }

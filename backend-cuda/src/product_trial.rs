@@ -52,7 +52,8 @@ impl CudaBackend {
         let choices = gemm::every(chip, Shape { weight_rows, k_blocks, tokens: room, exit });
 
         let memory = |bytes| DeviceMemory::new(&self.device, bytes);
-        let (weights, codes) = (memory(layout::weight_bytes(n, half, k_blocks))?, memory(layout::codes_bytes(room, k))?);
+        let (weights, codes) =
+            (memory(layout::weight_bytes(n, half, k_blocks))?, memory(layout::codes_bytes(room, k))?);
         weights.write(0, &random_codes(weights.bytes()))?;
         codes.write(0, &random_codes(codes.bytes()))?;
         let sizes = [1e-3, 1e-41, 1e-6, 0.0, 1e-20, 1e-3, 1.0];
@@ -98,7 +99,12 @@ impl CudaBackend {
             let launch = product::launch(&self.device, &self.kernels, &choice, product, (stored, room))?;
             launch.submit(&self.device, false)?;
             let ours = bits(target, stored, columns * tokens)?;
-            trials.push(compared(&choice, &ours, first.get_or_insert_with(|| ours.clone()), (columns, stored)));
+            trials.push(compared(
+                &choice,
+                &ours,
+                first.get_or_insert_with(|| ours.clone()),
+                (columns, stored),
+            ));
         }
         Ok(trials)
     }
@@ -112,7 +118,12 @@ fn bits(memory: &DeviceMemory, stored: Stored, count: usize) -> Result<Vec<u32>>
     }
 }
 
-fn compared(choice: &Choice, ours: &[u32], first: &[u32], (columns, stored): (usize, Stored)) -> ProductTrial {
+fn compared(
+    choice: &Choice,
+    ours: &[u32],
+    first: &[u32],
+    (columns, stored): (usize, Stored),
+) -> ProductTrial {
     let exponent = match stored {
         Stored::F32 => 0x7F80_0000,
         Stored::F16 => 0x7C00,

@@ -8,20 +8,33 @@ use crate::report::Report;
 pub fn all(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool) {
     // Deep enough for these kernels; rows and tokens that fill no tile; more tiles than blocks.
     let few: &[((usize, usize), (usize, usize))] = &[((328, 640), (130, 192)), ((192, 1152), (300, 320))];
-    let many: &[((usize, usize), (usize, usize))] =
-        &[((2048, 2048), (520, 768)), ((6144, 2048), (1000, 1024)), ((2048, 5120), (4096, 4096)), ((2000, 5120), (4000, 4096))];
+    let many: &[((usize, usize), (usize, usize))] = &[
+        ((2048, 2048), (520, 768)),
+        ((6144, 2048), (1000, 1024)),
+        ((2048, 5120), (4096, 4096)),
+        ((2000, 5120), (4000, 4096)),
+    ];
     for &((n, k), (tokens, room)) in few.iter().chain(if small { &[][..] } else { many }) {
         for kind in [ProductKind::Residual, ProductKind::Plain, ProductKind::Gated] {
             let name = format!("{label} exits {kind:?} {n}x{k} m={tokens} of {room}");
-            let Some(trials) = report.outcome(&name, cuda.try_products((n, k), (tokens, room), kind)) else { continue };
+            let Some(trials) = report.outcome(&name, cuda.try_products((n, k), (tokens, room), kind)) else {
+                continue;
+            };
             let wrong: Vec<String> = trials
                 .iter()
                 .filter(|t| t.different > 0 || t.not_finite > 0)
                 .map(|t| {
-                    format!("{} {:?}: {} differ, first {:?}, {} not finite", t.kernel, t.cluster, t.different, t.first, t.not_finite)
+                    format!(
+                        "{} {:?}: {} differ, first {:?}, {} not finite",
+                        t.kernel, t.cluster, t.different, t.first, t.not_finite
+                    )
                 })
                 .collect();
-            let text = if wrong.is_empty() { format!("{} kernels, the same bits", trials.len()) } else { wrong.join("; ") };
+            let text = if wrong.is_empty() {
+                format!("{} kernels, the same bits", trials.len())
+            } else {
+                wrong.join("; ")
+            };
             report.check(&name, wrong.is_empty() && !trials.is_empty(), &text);
         }
     }
