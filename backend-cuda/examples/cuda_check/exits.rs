@@ -4,11 +4,14 @@ use dikast_cuda::{CudaBackend, ProductKind};
 
 use crate::report::Report;
 
+/// Rows and depth of a weight; tokens, and the bucket that they are in.
+type Size = ((usize, usize), (usize, usize));
+
 /// `small` leaves out what takes a CPU long.
 pub fn all(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool) {
     // Deep enough for these kernels; rows and tokens that fill no tile; more tiles than blocks.
-    let few: &[((usize, usize), (usize, usize))] = &[((328, 640), (130, 192)), ((192, 1152), (300, 320))];
-    let many: &[((usize, usize), (usize, usize))] = &[
+    let few: &[Size] = &[((328, 640), (130, 192)), ((192, 1152), (300, 320))];
+    let many: &[Size] = &[
         ((2048, 2048), (520, 768)),
         ((6144, 2048), (1000, 1024)),
         ((2048, 5120), (4096, 4096)),
