@@ -25,11 +25,11 @@ pub fn all(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool) {
             };
             let wrong: Vec<String> = trials
                 .iter()
-                .filter(|t| t.different > 0 || t.not_finite > 0)
+                .filter(|t| t.different > 0 || t.not_finite > 0 || t.spilled)
                 .map(|t| {
                     format!(
-                        "{} {:?}: {} differ, first {:?}, {} not finite",
-                        t.kernel, t.cluster, t.different, t.first, t.not_finite
+                        "{} {:?}: {} differ, first {:?}, {} not finite, spilled {}",
+                        t.kernel, t.cluster, t.different, t.first, t.not_finite, t.spilled
                     )
                 })
                 .collect();
