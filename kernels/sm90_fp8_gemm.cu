@@ -9,8 +9,7 @@
 //            additions of one hide behind the next
 //   out      float32, or rounded to a 16-bit format; the largest tile has instances whose results leave while the next tile is
 //            multiplied: stored by other warps, or moved by the copy engine from places of the ring (RING_…), where the
-//            residual came to before; or added in memory (out is the residual). Rows of the last tile of tokens beyond those of the
-//            batch, but not beyond the matrix, are then written too
+//            residual came to before; or added in memory (out is the residual)
 //   cluster  one block, or two that share a weight tile (`cluster_tokens` = 2) or a token tile: blocks that need the same operand fetch a part of it each
 //            and send it to all, so every byte crosses from the second-level cache once a cluster
 //   speed    weights do not depend on the kernel before: their copies start before the wait
@@ -232,7 +231,7 @@ struct Outgoing {
 
 // The results of the largest tile in the ring: after an item's k-blocks come EXTRA places for them, boxes of 128 tokens x
 // 128 bytes. The producer lets them in like k-blocks, with the residual where the block adds it itself; the multiplying warps
-// write to them, a sender's thread has the copy engine move them, and frees the place once it is read.
+// write to them, a sender has the copy engine move them, and frees the place once it is read.
 template <int WAY>
 struct InRing {
     static constexpr int STORED = WAY == RING_F16 ? F16 : WAY == RING_GATED ? BF16 : F32;
@@ -271,7 +270,29 @@ struct InRing {
             }
         }
     }
-    // One thread of a sender.
+    // A tile whose last tokens are no rows of the batch: those stay as they are, so threads move the others.
+    __device__ __forceinline__ void store_rows(u32 from, int count, int column, int row) const {
+        constexpr int SIZE = STORED == F32 ? 4 : 2;
+        const int chunk = lane_id() & 7, first = lane_id() >> 3;
+        for (int i = 0; i < count; ++i, from += BOX_BYTES, column += BOX_COLUMNS) {
+            if (column + chunk * 16 / SIZE >= p.columns) continue;
+            u8 *to = static_cast<u8 *>(p.out) + ((u64)(row + first) * p.columns + column) * SIZE + chunk * 16;
+#pragma unroll 1
+            for (int r = first; row + r < rows && r < 128; r += 4, to += (u64)4 * p.columns * SIZE) {
+                uint4 v = load16_shared(from + r * KBLOCK + (((chunk ^ r) & 7) << 4));
+                if constexpr (WAY == RING_ADDED) {
+                    const float4 x = *reinterpret_cast<const float4 *>(to);
+                    v.x = __float_as_uint(add_flushed(x.x, __uint_as_float(v.x)));
+                    v.y = __float_as_uint(add_flushed(x.y, __uint_as_float(v.y)));
+                    v.z = __float_as_uint(add_flushed(x.z, __uint_as_float(v.z)));
+                    v.w = __float_as_uint(add_flushed(x.w, __uint_as_float(v.w)));
+                }
+                *reinterpret_cast<uint4 *>(to) = v;
+            }
+        }
+        __syncwarp();
+    }
+    // A sender, one warp.
     __device__ __forceinline__ void send(int sender) const {
         const int peers = peers_of(schedule);
         constexpr u32 ARRIVALS = 8 * EXTRA / SENDERS; // as many as warps release a place, shared by the senders in it
@@ -284,15 +305,23 @@ struct InRing {
             const int count = boxes(item, sender, column, row);
             const u32 from = ring + stage * STAGE_BYTES + (EXTRA == 1 ? sender * BOX_BYTES : 0);
             barrier_wait(filled + sender * 8, parity);
-            for (int i = 0; i < count; ++i) {
-                if (WAY == RING_ADDED) box_add(out, column + i * BOX_COLUMNS, row, from + i * BOX_BYTES);
-                else box_store(out, column + i * BOX_COLUMNS, row, from + i * BOX_BYTES);
+            __syncwarp();
+            const bool whole = row + 128 <= rows;
+            if (!whole) store_rows(from, count, column, row);
+            if (elected()) {
+                if (whole) {
+                    for (int i = 0; i < count; ++i) {
+                        if (WAY == RING_ADDED) box_add(out, column + i * BOX_COLUMNS, row, from + i * BOX_BYTES);
+                        else box_store(out, column + i * BOX_COLUMNS, row, from + i * BOX_BYTES);
+                    }
+                    commit_boxes();
+                    wait_boxes_read();
+                }
+                for (int peer = 0; peer < peers; ++peer) {
+                    barrier_arrive_remote(address_at(empty + stage * 8, peer_rank(schedule, peer)), ARRIVALS);
+                }
             }
-            commit_boxes();
-            wait_boxes_read();
-            for (int peer = 0; peer < peers; ++peer) {
-                barrier_arrive_remote(address_at(empty + stage * 8, peer_rank(schedule, peer)), ARRIVALS);
-            }
+            __syncwarp();
             stage += step;
             if (stage >= p.stages) stage -= p.stages;
         }
@@ -380,6 +409,10 @@ DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, 
 
     release_successor();
     if (threadIdx.x == 0) {
+        if (RINGED) {
+            tensor_map_prefetch(out_map);
+            if (WAY == RING_F32) tensor_map_prefetch(residual_map);
+        }
         for (int s = 0; s < p.stages; ++s) {
             barrier_init(full + s * 8, 1);
             barrier_init(empty + s * 8, GROUPS * 4 * peers);
@@ -405,10 +438,8 @@ DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, 
             }
         } else if constexpr (RINGED) {
             const int sender = warp_id() - GROUPS * 4 - 1;
-            if (sender < Results::SENDERS && elected()) {
-                wait_for_predecessor();
-                results.send(sender);
-            }
+            wait_for_predecessor();
+            if (sender < Results::SENDERS) results.send(sender);
         } else if constexpr (WAY != DIRECT) {
             wait_for_predecessor();
             out.serve(schedule, rows);

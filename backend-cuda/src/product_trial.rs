@@ -23,6 +23,8 @@ pub struct ProductTrial {
     pub first: Option<[usize; 2]>,
     /// Results that nobody wrote, or that are no numbers.
     pub not_finite: usize,
+    /// Whether rows beyond the tokens were written.
+    pub spilled: bool,
 }
 
 impl CudaBackend {
@@ -137,5 +139,6 @@ fn compared(
         different,
         first: at.map(|i| [i / columns, i % columns]),
         not_finite: ours.iter().filter(|&&x| x & exponent == exponent).count(),
+        spilled: false,
     }
 }

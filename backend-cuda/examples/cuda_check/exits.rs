@@ -4,11 +4,14 @@ use dikast_cuda::{CudaBackend, ProductKind};
 
 use crate::report::Report;
 
+/// Rows and depth of a weight; tokens, and the bucket that they are in.
+type Size = ((usize, usize), (usize, usize));
+
 /// `small` leaves out what takes a CPU long.
 pub fn all(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool) {
     // Deep enough for these kernels; rows and tokens that fill no tile; more tiles than blocks.
-    let few: &[((usize, usize), (usize, usize))] = &[((328, 640), (130, 192)), ((192, 1152), (300, 320))];
-    let many: &[((usize, usize), (usize, usize))] = &[
+    let few: &[Size] = &[((328, 640), (130, 192)), ((192, 1152), (300, 320))];
+    let many: &[Size] = &[
         ((2048, 2048), (520, 768)),
         ((6144, 2048), (1000, 1024)),
         ((2048, 5120), (4096, 4096)),
@@ -22,11 +25,11 @@ pub fn all(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool) {
             };
             let wrong: Vec<String> = trials
                 .iter()
-                .filter(|t| t.different > 0 || t.not_finite > 0)
+                .filter(|t| t.different > 0 || t.not_finite > 0 || t.spilled)
                 .map(|t| {
                     format!(
-                        "{} {:?}: {} differ, first {:?}, {} not finite",
-                        t.kernel, t.cluster, t.different, t.first, t.not_finite
+                        "{} {:?}: {} differ, first {:?}, {} not finite, spilled {}",
+                        t.kernel, t.cluster, t.different, t.first, t.not_finite, t.spilled
                     )
                 })
                 .collect();

@@ -5,7 +5,7 @@
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
 //!            [--prefetch MIB] [--few off]
 //! ```
-//! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
+//! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
 //! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
@@ -258,6 +258,7 @@ fn main() -> ExitCode {
         println!("heads done after {:.1} s", start.elapsed().as_secs_f64());
     }
     if arguments.only.as_deref() == Some("exits") {
+        steps::halves(&mut report, "best", &cuda);
         exits::all(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("int8-bench") {
