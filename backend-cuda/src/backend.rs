@@ -221,8 +221,11 @@ impl CudaBackend {
     ) -> Builder<'a> {
         let split = self.split(graph, resident);
         // Where every tensor is kept, steps run one by one.
-        let together =
-            if keep_all { (0..graph.steps().len()).collect() } else { split::together(graph, &split, &bucket) };
+        let together = if keep_all {
+            (0..graph.steps().len()).collect()
+        } else {
+            split::together(graph, &split, &bucket)
+        };
         Builder {
             device: &self.device,
             kernels: &self.kernels,

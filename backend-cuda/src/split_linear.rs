@@ -63,7 +63,12 @@ pub(crate) fn choose(processors: usize, weight_rows: &[usize], k_blocks: usize, 
     let parts = if tile.cluster == 0 { 1 } else { PARTS / tile.cluster };
     let shared = 1024 + (stages * stage).max(parts * tile.tokens * PITCH * 4);
     let cluster = if tile.cluster == 0 { 2 } else { tile.cluster };
-    Choice { entry: tile.entry, grid: Grid::new(blocks, y, 288).shared(shared).cluster(cluster), stages, first }
+    Choice {
+        entry: tile.entry,
+        grid: Grid::new(blocks, y, 288).shared(shared).cluster(cluster),
+        stages,
+        first,
+    }
 }
 
 #[cfg(test)]

@@ -51,8 +51,7 @@ fn head(b: &mut GraphBuilder, x: TensorId, width: usize, heads: usize) -> Tensor
     let dim = width / heads;
     let operands = (b.columns(q), b.columns(k), b.columns(v));
     let scale = (dim as f32).sqrt().recip();
-    let context =
-        b.attention("context", operands, (labels, texts), Some(lengths), (heads, dim), scale, None);
+    let context = b.attention("context", operands, (labels, texts), Some(lengths), (heads, dim), scale, None);
     let out = linear(b, "out", context, width, None);
     let normed = norm(b, "normed", out);
     let pair = b.concat("pair", normed, None, classes2);
@@ -97,8 +96,11 @@ fn batch_of(lengths: &[usize]) -> Batch {
 /// `small` leaves out what takes a CPU long.
 pub fn all<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
     // Text rows for every tile, full and not; labels for the two smallest.
-    let batches: &[(usize, usize)] =
-        if small { &[(1, 0), (3, 40), (9, 25), (5, 140)] } else { &[(1, 0), (3, 40), (9, 25), (5, 140), (33, 80)] };
+    let batches: &[(usize, usize)] = if small {
+        &[(1, 0), (3, 40), (9, 25), (5, 140)]
+    } else {
+        &[(1, 0), (3, 40), (9, 25), (5, 140), (33, 80)]
+    };
     for (width, heads) in [(128, 2), (256, 2), (2048, 16)] {
         if small && width > 256 {
             continue;
@@ -144,8 +146,7 @@ fn one<B: Backend>(
         .zip(&ours)
         .map(|(name, values)| {
             let of_text = ["text", "text1", "text2", "keys", "k", "v"].contains(name);
-            let (rows, own) =
-                if of_text { (text, lengths[0] - 2 * LABELS) } else { (labels, LABELS) };
+            let (rows, own) = if of_text { (text, lengths[0] - 2 * LABELS) } else { (labels, LABELS) };
             bits(&values[..values.len() / rows * own])
         })
         .collect();

@@ -95,7 +95,9 @@ impl Builder<'_> {
             (Stored::BF16, Stored::F32) => "head_rotary_bf16_f32",
             (Stored::BF16, Stored::BF16) => "head_rotary_bf16",
             (Stored::F16 | Stored::Split, _) | (_, Stored::F16 | Stored::Split) => {
-                return Err(self.device.lacks("rotary positions of rows that are neither float32 nor bfloat16"));
+                return Err(self
+                    .device
+                    .lacks("rotary positions of rows that are neither float32 nor bfloat16"));
             }
         };
         self.by_row("head_rotary", entry, out, &arguments)
