@@ -167,10 +167,11 @@ DEVICE void split_linear(const Products &all) {
 
     wait_for_predecessor();
     auto start = [&](float (&sum)[TOKENS / 2], int keep) {
-        const u32 at = low + ahead.stage * (STAGE_BYTES / 16);
+        // Descriptors belong in uniform registers, and the compiler must know that they are the same for all lanes.
+        const u32 at = uniform(low + group * (WEIGHT_TILE / 16) + ahead.stage * (STAGE_BYTES / 16));
         barrier_wait(full + ahead.stage * 8, ahead.parity);
-        start_k_block<TOKENS>(sum, at + group * (WEIGHT_TILE / 16), at + WEIGHT_BYTES / 16,
-                              at + (WEIGHT_BYTES + TOKENS * KBLOCK) / 16, keep);
+        const u32 head = at + WEIGHT_BYTES / 16 - group * (WEIGHT_TILE / 16);
+        start_k_block<TOKENS>(sum, at, head, head + TOKENS * KBLOCK / 16, keep);
         ahead.advance(all.stages);
     };
     auto free_one = [&] {

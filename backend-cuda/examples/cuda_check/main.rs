@@ -19,7 +19,8 @@
 //! without the kernel of few tokens, `--few off` leaves it out.
 //! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
 //! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
-//! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them.
+//! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them; `--split off`
+//! leaves them out everywhere.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
@@ -75,6 +76,7 @@ struct Arguments {
     seconds: u64,
     prefetch: Prefetch,
     few: bool,
+    split_rows: bool,
 }
 
 fn arguments() -> Arguments {
@@ -92,6 +94,7 @@ fn arguments() -> Arguments {
         seconds: 60,
         prefetch: Prefetch::default(),
         few: true,
+        split_rows: true,
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -107,6 +110,7 @@ fn arguments() -> Arguments {
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
             "--few" => parsed.few = value != "off",
+            "--split" => parsed.split_rows = value != "off",
             "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
             "--prefetch" => {
                 // More than any cache is no use.
@@ -224,6 +228,7 @@ fn main() -> ExitCode {
         early: arguments.early,
         prefetch: arguments.prefetch,
         few: arguments.few,
+        split_rows: arguments.split_rows,
         embedded: !arguments.nvrtc,
         cache,
         ..CudaOptions::default()
