@@ -95,7 +95,6 @@ fn memory<B: Measured>(
         Ok(bits(&pollster::block_on(engine.logits(&[own]))?.concat()))
     };
     let small = sequence(sound.model(), 200, 2, 2, 3);
-    let large = sequence(sound.model(), 60_000, 2, 2, 3);
     let mut sound = sound;
     let want = ask(&mut sound, &small)?;
     drop(sound);
@@ -113,13 +112,24 @@ fn memory<B: Measured>(
     );
 
     // Some room beside what is needed: a request that is far too long is refused, and the engine goes on.
-    let mut tight = load(Some(needed + needed / 4))?;
+    let allowed = needed + needed / 4;
+    let mut tight = load(Some(allowed))?;
+    let needs = |tokens: usize| -> Result<u64> {
+        let batch = tight.pack(&[&sequence(tight.model(), tokens, 2, 2, 3)])?;
+        let bucket = tight.backend().bucket(&batch.sizes);
+        Ok(tight.backend().budget(tight.graph(), tight.model().weights(), &bucket)?.device())
+    };
+    let mut tokens = 1024;
+    while needs(tokens)? <= allowed {
+        tokens *= 2;
+    }
+    let large = sequence(tight.model(), tokens, 2, 2, 3);
     let first = ask(&mut tight, &small)?;
     let in_use = tight.backend().in_use()?;
     let refusal = ask(&mut tight, &large).err();
     let good = matches!(&refusal, Some(Error::OutOfMemory { needed, available, .. }) if needed > available);
     let said = refusal.map_or_else(|| "not refused".to_owned(), |e| e.to_string());
-    report.check(&format!("{label} a request over the budget: refused"), good, &said);
+    report.check(&format!("{label} a request of {tokens} tokens over the budget: refused"), good, &said);
     let second = ask(&mut tight, &small)?;
     let now = tight.backend().in_use()?;
     report.check(
