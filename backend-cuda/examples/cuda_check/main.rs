@@ -3,13 +3,15 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--few off]
+//!            [--prefetch MIB] [--few off] [--split off] [--format bf16] [--vision on] [--budget GIB]
 //! ```
 //! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
 //! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
-//! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
-//! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
+//! `clef-synth` (writes the 27B in INT8, or `--format bf16`, into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
+//! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory and
+//! times of single requests, without the vision tower unless `--vision on`), `clef-long` (16,384 and 65,536 tokens, without and
+//! within `--budget`), `clef-faults` (a NaN in a weight, too little memory), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on`
@@ -34,9 +36,11 @@ mod clef_bench;
 mod clef_cache;
 mod clef_callers;
 mod clef_delta;
+mod clef_faults;
 mod clef_head;
 mod clef_int8;
 mod clef_layers;
+mod clef_long;
 mod clef_models;
 mod clef_rows;
 mod exits;
@@ -51,7 +55,7 @@ mod report;
 mod steps;
 mod synth;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -60,6 +64,7 @@ use dikast_core::backend::Backend;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::cpu::CpuBackend;
 use dikast_cuda::{CudaBackend, CudaOptions, Prefetch};
+use dikast_synth::Format;
 use report::Report;
 
 struct Arguments {
@@ -77,6 +82,12 @@ struct Arguments {
     prefetch: Prefetch,
     few: bool,
     split_rows: bool,
+    /// Store made-up models in bfloat16.
+    bf16: bool,
+    /// The vision tower of models that are loaded for text.
+    vision: bool,
+    /// GiB of device memory.
+    budget: u64,
 }
 
 fn arguments() -> Arguments {
@@ -95,6 +106,9 @@ fn arguments() -> Arguments {
         prefetch: Prefetch::default(),
         few: true,
         split_rows: true,
+        bf16: false,
+        vision: false,
+        budget: 48,
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -111,6 +125,9 @@ fn arguments() -> Arguments {
             "--nvrtc" => parsed.nvrtc = value == "on",
             "--few" => parsed.few = value != "off",
             "--split" => parsed.split_rows = value != "off",
+            "--format" => parsed.bf16 = value == "bf16",
+            "--vision" => parsed.vision = value == "on",
+            "--budget" => parsed.budget = value.parse().unwrap_or(48),
             "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
             "--prefetch" => {
                 // More than any cache is no use.
@@ -199,7 +216,10 @@ fn main() -> ExitCode {
         return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(only @ ("clef-synth" | "file-synth")) = arguments.only.as_deref() {
-        let write = if only == "clef-synth" { clef::whole } else { file::write };
+        let format = if arguments.bf16 { Format::Bf16 } else { clef::int8_format() };
+        let write = |folder: &Path| {
+            if only == "clef-synth" { clef::whole(folder, format) } else { file::write(folder) }
+        };
         return match arguments.model.as_deref().map(write) {
             Some(Ok(said)) => {
                 println!("{said}");
@@ -341,9 +361,7 @@ fn main() -> ExitCode {
         check_clef(&mut report, "tiny", &|| CudaBackend::open(options.clone()), &arguments, &wants, (6, 0));
     }
     let timed = CudaOptions { poison: false, ..options.clone() };
-    if let Some(only @ ("clef-bench" | "clef-callers" | "clef-memory" | "clef-long")) =
-        arguments.only.as_deref()
-    {
+    if let Some(only @ ("clef-bench" | "clef-callers" | "clef-memory")) = arguments.only.as_deref() {
         let Some(model) = &arguments.model else {
             println!("{only} needs --model");
             return ExitCode::from(2);
@@ -353,8 +371,8 @@ fn main() -> ExitCode {
             "clef-bench" => clef_bench::all(&mut report, "CLEF", &open, model, &clef_bench::Plan::full()),
             "clef-callers" => clef_bench::load(&mut report, "CLEF", &open, model, true),
             _ => {
-                let lengths: &[usize] = if only == "clef-long" { &[16_384, 65_536] } else { &[2270] };
-                clef_bench::text_alone(&mut report, "CLEF text alone", &open, model, lengths);
+                let lengths = [100, 298, 1502, 2270];
+                clef_bench::text_alone(&mut report, "CLEF", &open, model, arguments.vision, &lengths);
                 None
             }
         };
@@ -365,6 +383,18 @@ fn main() -> ExitCode {
                 clef_callers::Load { callers: 32, seconds: arguments.seconds, longest: 1500, media: &media };
             clef_callers::concurrent(&mut report, "CLEF", &loaded, &load);
         }
+    }
+    let budgeted = |memory_budget| CudaBackend::open(CudaOptions { memory_budget, ..timed.clone() });
+    if arguments.only.as_deref() == Some("clef-long") {
+        let Some(model) = &arguments.model else {
+            println!("clef-long needs --model");
+            return ExitCode::from(2);
+        };
+        let lengths: &[usize] = if arguments.small { &[300, 600] } else { &[16_384, 65_536] };
+        clef_long::all(&mut report, "CLEF", &budgeted, model, lengths, arguments.budget << 30);
+    }
+    if arguments.only.as_deref() == Some("clef-faults") {
+        clef_faults::all(&mut report, "clef-tiny", &budgeted, &arguments.data.join("clef-tiny/model"));
     }
     if arguments.only.as_deref() == Some("clef-cache") {
         let Some(model) = &arguments.model else {
