@@ -256,7 +256,10 @@ DEVICE void fp8_few(const Fp8Gemm &p) {
             const int column = place(i >> 1);
             if (inside[half] && column < p.columns) {
                 const u64 at = (u64)(token + 8 * half) * p.columns + column;
-                if (p.residual) v = add4(v, EARLY ? residual[EARLY ? i : 0] : load4(p.residual + at));
+                if (p.residual) {
+                    const float4 r = EARLY ? residual[EARLY ? i : 0] : load4(p.residual + at);
+                    v = make_float4(add_flushed(v.x, r.x), add_flushed(v.y, r.y), add_flushed(v.z, r.z), add_flushed(v.w, r.w));
+                }
                 store4(static_cast<float *>(p.out) + at, v);
             }
         }

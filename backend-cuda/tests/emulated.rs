@@ -5,6 +5,8 @@
 
 #[path = "../examples/cuda_check/fp8_tiles.rs"]
 mod fp8_tiles;
+#[path = "../examples/cuda_check/heads.rs"]
+mod heads;
 #[path = "../examples/cuda_check/models.rs"]
 mod models;
 #[path = "../examples/cuda_check/report.rs"]
@@ -91,6 +93,18 @@ fn small_steps_pass() {
     assert_eq!(cuda.capabilities().device, "emulated");
     let mut report = Report::default();
     steps::all(&mut report, "emulated", &cuda, true);
+    assert!(report.finish(None));
+}
+
+/// Split rows, clusters and warpgroup products: what only Hopper does.
+#[test]
+fn heads_on_hopper_pass() {
+    if elsewhere("heads_on_hopper_pass", "capability=90,random=1") {
+        return;
+    }
+    let mut report = Report::default();
+    let cuda = CudaBackend::open(options()).expect("the emulated device opens");
+    heads::all(&mut report, "emulated", &cuda, true);
     assert!(report.finish(None));
 }
 
