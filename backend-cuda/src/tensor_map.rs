@@ -36,6 +36,7 @@ impl Matrix {
             (Stored::F32, false) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
             (Stored::F16, _) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
             (Stored::BF16, _) => Type::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            (Stored::Split, _) => return Err(Error::Internal(format!("no boxes of {self:?}"))),
         };
         let pitch = self.columns * self.stored.bytes();
         if !pitch.is_multiple_of(16) || self.box_columns * self.stored.bytes() != 128 {
