@@ -33,6 +33,7 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     add(emulated::current - emulated::current->number, MOST_THREADS * sizeof(Fiber));
     add(emulated::current->warp - emulated::current->number / 32, MOST_WARPS * sizeof(Warp));
     add(&block, sizeof block);
+    add(block.cluster, block.ranks * sizeof *block.cluster);
     add(launch.image, launch.image_bytes);
     for (unsigned i = 0; i < launch.kernel->parameters; ++i) add(launch.parameters[i], launch.kernel->parameter_bytes[i]);
     add(launch.parameters, launch.kernel->parameters * sizeof(void *));
