@@ -99,7 +99,7 @@ fn batch_of(lengths: &[usize]) -> Batch {
 pub fn all<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
     // Text rows for every tile, full and not; labels for the two smallest.
     let batches: &[(usize, usize)] = if small {
-        &[(1, 0), (3, 40), (9, 25), (5, 140)]
+        &[(1, 0), (3, 40), (9, 25), (5, 140), (9, 150)]
     } else {
         &[(1, 0), (3, 40), (9, 25), (5, 140), (33, 80)]
     };
