@@ -268,23 +268,25 @@ const FEW: &str = "sm90_fp8_few";
 struct FewTile {
     groups: usize,
     rows: usize,
+    threads: usize,
     entry: &'static str,
 }
 
 /// Where 64 rows a tile leave a third of an H200's 132 multiprocessors idle, or need a second round for a few of them, these
 /// make 128 tiles of the products of an mT5-XL block.
-const FEW_TILES: [FewTile; 11] = [
-    FewTile { groups: 1, rows: 16, entry: "sm90_fp8_few_1_16" },
-    FewTile { groups: 1, rows: 32, entry: "sm90_fp8_few_1_32" },
-    FewTile { groups: 1, rows: 48, entry: "sm90_fp8_few_1_48" },
-    FewTile { groups: 1, rows: 64, entry: "sm90_fp8_few_1_64" },
-    FewTile { groups: 1, rows: 80, entry: "sm90_fp8_few_1_80" },
-    FewTile { groups: 1, rows: 96, entry: "sm90_fp8_few_1_96" },
-    FewTile { groups: 1, rows: 160, entry: "sm90_fp8_few_1_160" },
-    FewTile { groups: 2, rows: 48, entry: "sm90_fp8_few_2_48" },
-    FewTile { groups: 2, rows: 80, entry: "sm90_fp8_few_2_80" },
-    FewTile { groups: 2, rows: 96, entry: "sm90_fp8_few_2_96" },
-    FewTile { groups: 2, rows: 160, entry: "sm90_fp8_few_2_160" },
+const FEW_TILES: [FewTile; 12] = [
+    FewTile { groups: 1, rows: 16, threads: 160, entry: "sm90_fp8_few_1_16" },
+    FewTile { groups: 1, rows: 32, threads: 160, entry: "sm90_fp8_few_1_32" },
+    FewTile { groups: 1, rows: 48, threads: 160, entry: "sm90_fp8_few_1_48" },
+    FewTile { groups: 1, rows: 64, threads: 160, entry: "sm90_fp8_few_1_64" },
+    FewTile { groups: 1, rows: 80, threads: 160, entry: "sm90_fp8_few_1_80" },
+    FewTile { groups: 1, rows: 96, threads: 160, entry: "sm90_fp8_few_1_96" },
+    FewTile { groups: 1, rows: 160, threads: 160, entry: "sm90_fp8_few_1_160" },
+    FewTile { groups: 2, rows: 48, threads: 384, entry: "sm90_fp8_few_2_48" },
+    FewTile { groups: 2, rows: 80, threads: 384, entry: "sm90_fp8_few_2_80" },
+    FewTile { groups: 2, rows: 80, threads: 288, entry: "sm90_fp8_few_2_80_slim" },
+    FewTile { groups: 2, rows: 96, threads: 384, entry: "sm90_fp8_few_2_96" },
+    FewTile { groups: 2, rows: 160, threads: 384, entry: "sm90_fp8_few_2_160" },
 ];
 
 /// Stages that this kernel has barriers for.
