@@ -313,8 +313,7 @@ impl FewTile {
         let moving = 0.9 * (self.groups * 4 * (2048 + 32 * self.rows) + stage) as f64 / 128.0;
         let k_block = multiplying.max(moving).max(210.0);
         let cost = shape.k_blocks as f64 * k_block + 100.0 + 12.0 * self.rows as f64;
-        let grid =
-            Grid::new(blocks, 1, if self.groups == 1 { 160 } else { 384 }).shared(1024 + stages * stage);
+        let grid = Grid::new(blocks, 1, self.threads).shared(1024 + stages * stage);
         let choice = Choice { kernel: FEW, entry: self.entry, grid, row_tiles, cluster_tokens: 1, stages };
         Some((choice, cost))
     }
