@@ -39,7 +39,7 @@ arguments! {
     LayerNorm { x: Address, weight: Address, bias: Address, out: Address, rows: Address, width: i32, eps: f32 }
     /// `l2_normalize.cu`
     L2Normalize { x: Address, out: Address, rows: Address, width: i32, eps: f32 }
-    /// `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
+    /// `sm90_fp8_few.cu`, `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
     Fp8Gemm {
         codes: Address, scales: Address, weight: Address, weight_scales: Address, residual: Address, out: Address,
         rows: Address,
@@ -59,6 +59,7 @@ arguments! {
     Attention {
         q: Address, k: Address, v: Address, out: Address, bias: Address, tiles: Address, tile_count: Address,
         q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, reach: i32, scale: f32, heads: i32,
+        split_capacity: i32, pad: i32,
     }
     /// An entry of the attention's list.
     AttentionTile { query: i32, queries: i32, place: i32, key: i32, keys: i32 }

@@ -1,7 +1,7 @@
 //! Which FP8 kernel, tile and cluster a product gets: plain arithmetic, tested without a GPU.
 //!
 //! Which kernel may depend on k ([`exact`]); everything else may also depend on the number of tokens, because no choice
-//! changes the bits of a result: every kernel adds the k-blocks in order.
+//! changes the bits of a result: every kernel adds the k-blocks in order, whichever operand has the 64 rows.
 
 use crate::device::Target;
 use crate::launch::Grid;
@@ -137,12 +137,15 @@ fn exact(k_blocks: usize) -> bool {
     k_blocks <= SHALLOW_BLOCKS
 }
 
-/// The choice for a product.
-pub(crate) fn choose(chip: Chip, shape: Shape) -> Choice {
+/// The choice for a product. With `few`, the kernel of few tokens is among what can be chosen.
+pub(crate) fn choose(chip: Chip, shape: Shape, few: bool) -> Choice {
     if chip.target != Target::Hopper || exact(shape.k_blocks) {
         return portable(shape);
     }
-    ranked(chip, shape).min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or_else(|| portable(shape), |(c, _)| c)
+    ranked(chip, shape)
+        .filter(|(choice, _)| few || choice.kernel != FEW)
+        .min_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map_or_else(|| portable(shape), |(c, _)| c)
 }
 
 /// The warp-instruction kernel.
@@ -257,10 +260,69 @@ impl Tile {
     }
 }
 
+/// The kernel in which tokens are the 64-row side.
+const FEW: &str = "sm90_fp8_few";
+
+/// A compiled tile of that kernel: warpgroups of 64 tokens, weight rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FewTile {
+    groups: usize,
+    rows: usize,
+    entry: &'static str,
+}
+
+/// Where 64 rows a tile leave a third of an H200's 132 multiprocessors idle, or need a second round for a few of them, these
+/// make 128 tiles of the products of an mT5-XL block.
+const FEW_TILES: [FewTile; 10] = [
+    FewTile { groups: 1, rows: 16, entry: "sm90_fp8_few_1_16" },
+    FewTile { groups: 1, rows: 32, entry: "sm90_fp8_few_1_32" },
+    FewTile { groups: 1, rows: 48, entry: "sm90_fp8_few_1_48" },
+    FewTile { groups: 1, rows: 64, entry: "sm90_fp8_few_1_64" },
+    FewTile { groups: 1, rows: 80, entry: "sm90_fp8_few_1_80" },
+    FewTile { groups: 1, rows: 96, entry: "sm90_fp8_few_1_96" },
+    FewTile { groups: 2, rows: 48, entry: "sm90_fp8_few_2_48" },
+    FewTile { groups: 2, rows: 80, entry: "sm90_fp8_few_2_80" },
+    FewTile { groups: 2, rows: 96, entry: "sm90_fp8_few_2_96" },
+    FewTile { groups: 2, rows: 160, entry: "sm90_fp8_few_2_160" },
+];
+
+/// Stages that this kernel has barriers for.
+const MOST_FEW_STAGES: usize = 24;
+
+impl FewTile {
+    /// One round of tiles or none: a block has one tile.
+    fn choice(self, chip: Chip, shape: Shape) -> Option<(Choice, f64)> {
+        let tokens = self.groups * 64;
+        let row_tiles = shape.weight_rows / self.rows;
+        let blocks = row_tiles * shape.tokens.div_ceil(tokens);
+        let whole = shape.weight_rows.is_multiple_of(self.rows) && shape.exit != Exit::Direct;
+        if !whole || blocks > chip.processors {
+            return None;
+        }
+        let stage = (self.rows + tokens) * K_BLOCK;
+        let room = chip.shared.checked_sub(4096 + 1024)?;
+        let stages = shape.k_blocks.min(room / stage).min(MOST_FEW_STAGES);
+        if stages < 2.min(shape.k_blocks) {
+            return None;
+        }
+        // As for the other kernel; the end is shorter, because whole sectors are stored and the residual was asked for before.
+        let multiplying = (self.rows * tokens * K_BLOCK) as f64 / 4096.0;
+        let moving = 0.9 * (self.groups * 4 * (2048 + 32 * self.rows) + stage) as f64 / 128.0;
+        let k_block = multiplying.max(moving).max(210.0);
+        let cost = shape.k_blocks as f64 * k_block + 100.0 + 12.0 * self.rows as f64;
+        let grid =
+            Grid::new(blocks, 1, if self.groups == 1 { 160 } else { 384 }).shared(1024 + stages * stage);
+        let choice = Choice { kernel: FEW, entry: self.entry, grid, row_tiles, cluster_tokens: 1, stages };
+        Some((choice, cost))
+    }
+}
+
 fn ranked(chip: Chip, shape: Shape) -> impl Iterator<Item = (Choice, f64)> {
-    TILES
-        .iter()
-        .flat_map(move |tile| CLUSTERS.iter().filter_map(move |&cluster| tile.choice(chip, shape, cluster)))
+    let few = FEW_TILES.iter().filter_map(move |tile| tile.choice(chip, shape));
+    let clusters = move |tile: &'static Tile| {
+        CLUSTERS.iter().filter_map(move |&cluster| tile.choice(chip, shape, cluster))
+    };
+    TILES.iter().flat_map(clusters).chain(few)
 }
 
 /// All tiles and clusters that a product can have on Hopper, those that the model of costs finds worst left out, for
@@ -268,7 +330,7 @@ fn ranked(chip: Chip, shape: Shape) -> impl Iterator<Item = (Choice, f64)> {
 pub(crate) fn candidates(chip: Chip, shape: Shape) -> Vec<Choice> {
     let mut all: Vec<_> = ranked(chip, shape).collect();
     all.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    all.truncate(12);
+    all.truncate(16);
     let others = shape.exit.others().iter().flat_map(|&exit| {
         let of_exit =
             ranked(chip, Shape { exit, ..shape }).filter(move |(choice, _)| choice.entry == exit.entry());
@@ -300,7 +362,8 @@ mod tests {
     fn shallow_products_are_exact_whatever_the_batch() {
         for tokens in [1, 64, 300, 4096] {
             for k_blocks in [1, 3, 4, 5, 16] {
-                let choice = choose(H200, Shape { weight_rows: 640, k_blocks, tokens, exit: Exit::Rows32 });
+                let choice =
+                    choose(H200, Shape { weight_rows: 640, k_blocks, tokens, exit: Exit::Rows32 }, true);
                 assert_eq!(choice.kernel == "sm89_fp8_gemm", k_blocks <= 4);
             }
         }
@@ -310,10 +373,38 @@ mod tests {
     fn one_wave_at_64_tokens() {
         // qkv, o, wi, wo of mT5-XL.
         for (weight_rows, k_blocks) in [(6144, 16), (2048, 16), (10240, 16), (2048, 40)] {
-            let choice = choose(H200, Shape { weight_rows, k_blocks, tokens: 64, exit: Exit::RingAdded });
+            let choice =
+                choose(H200, Shape { weight_rows, k_blocks, tokens: 64, exit: Exit::RingAdded }, false);
             assert_eq!(choice.kernel, "sm90_fp8_gemm");
             assert!(choice.grid.blocks[0] >= 64, "{choice:?}");
             assert!(choice.stages >= k_blocks.min(7), "{choice:?}");
+        }
+    }
+
+    /// qkv, o, wi, wo of mT5-XL: weight rows, k-blocks, how results leave.
+    const BLOCK: [(usize, usize, Exit); 4] = [
+        (6144, 16, Exit::Rows16),
+        (2048, 16, Exit::Rows32),
+        (10240, 16, Exit::Gated16),
+        (2048, 40, Exit::Rows32),
+    ];
+
+    #[test]
+    fn few_tokens_fill_the_chip_once() {
+        for tokens in [64, 128, 256] {
+            for (weight_rows, k_blocks, exit) in BLOCK {
+                let shape = Shape { weight_rows, k_blocks, tokens, exit };
+                let choice = choose(H200, shape, true);
+                assert_eq!((choice.kernel, choice.grid.blocks), (FEW, [128, 1]), "{shape:?}");
+                assert_ne!(choose(H200, shape, false).kernel, FEW);
+                // Results that are no whole multiples of 16 bytes leave by the other kernel.
+                assert_ne!(choose(H200, Shape { exit: Exit::Direct, ..shape }, true).kernel, FEW);
+            }
+        }
+        for tokens in [512, 1024, 4096] {
+            for (weight_rows, k_blocks, exit) in BLOCK {
+                assert_ne!(choose(H200, Shape { weight_rows, k_blocks, tokens, exit }, true).kernel, FEW);
+            }
         }
     }
 
@@ -337,7 +428,7 @@ mod tests {
                         let mut choices = Vec::new();
                         for exit in exits {
                             let shape = Shape { weight_rows, k_blocks, tokens, exit };
-                            choices.push(choose(chip, shape));
+                            choices.extend([false, true].map(|few| choose(chip, shape, few)));
                             if target == Target::Hopper {
                                 choices.extend(candidates(chip, shape));
                             }
@@ -359,6 +450,15 @@ mod tests {
                                 assert_eq!(grid.cluster % choice.cluster_tokens, 0);
                                 assert_eq!(choice.row_tiles % (grid.cluster / choice.cluster_tokens), 0);
                                 assert!((1..=MOST_STAGES).contains(&choice.stages));
+                            }
+                            if choice.kernel == FEW {
+                                let tile =
+                                    FEW_TILES.iter().find(|t| choice.entry == t.entry).expect("listed");
+                                assert_eq!(choice.row_tiles * tile.rows, weight_rows);
+                                let token_tiles = grid.blocks[0] / choice.row_tiles;
+                                assert_eq!(token_tiles, tokens.div_ceil(64 * tile.groups));
+                                assert!(grid.blocks[0] <= chip.processors && grid.cluster == 1);
+                                assert!((1..=MOST_FEW_STAGES.min(k_blocks)).contains(&choice.stages));
                             }
                         }
                     }

@@ -2,6 +2,8 @@
 
 use dikast_core::graph::{ArenaLayout, DType, Graph, RowOp, Sizes, Step, TensorId};
 
+use crate::split;
+
 /// Bytes of a row in one k-block.
 pub(crate) const K_BLOCK: usize = 128;
 /// Rows of a weight tile.
@@ -31,12 +33,14 @@ pub(crate) enum Stored {
     F16 = 1,
     /// bfloat16: where they may be beyond binary16's range.
     BF16 = 2,
+    /// Two bfloat16 planes, tiled as operands (`kernels/split_rows.cuh`).
+    Split = 3,
 }
 
 impl Stored {
     /// Bytes of an element.
     pub(crate) fn bytes(self) -> usize {
-        if self == Self::F32 { 4 } else { 2 }
+        if matches!(self, Self::F32 | Self::Split) { 4 } else { 2 }
     }
 }
 
@@ -128,9 +132,11 @@ fn sixteen_bits_of_clef(graph: &Graph, stored: &mut [Stored]) {
     }
 }
 
-/// Where the activations lie for a bucket.
+/// Where the activations lie for a bucket. What may be split rows has room for them.
 pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
     let stored = storage(graph);
+    let split = split::rows(graph);
+    let together = split::together(graph, &split, bucket);
     let bytes = |id: TensorId| {
         let tensor = graph.tensor(id);
         if graph.inputs().iter().any(|i| i.tensor == id) {
@@ -140,6 +146,11 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
         let elements = graph.len(id, bucket);
         match tensor.dtype {
             DType::I32 => 4 * elements as u64,
+            DType::F32 if split[id.index()] => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
+                let width = elements.checked_div(rows).unwrap_or(0);
+                4 * (token_capacity(rows) * width) as u64
+            }
             DType::F32 => stored[id.index()].bytes() as u64 * elements as u64,
             DType::I8 | DType::F8E4M3 => {
                 let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
@@ -148,7 +159,7 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
         }
     };
     let places = places(graph, &stored, keep_all);
-    graph.arena_shared(bytes, ALIGN, keep_all, |id| place_of_tensor(&places, id))
+    graph.arena_shared(bytes, ALIGN, keep_all, |id| place_of_tensor(&places, id), |step| together[step])
 }
 
 /// By index, the tensor in whose place another lies: merged rows where the rows are; and, unless all tensors are to be
@@ -222,6 +233,11 @@ pub(crate) fn place_of(row: usize, half: usize) -> usize {
 /// Rows that a codes tensor has room for.
 pub(crate) fn token_capacity(rows: usize) -> usize {
     rows.next_multiple_of(TOKEN_TILE)
+}
+
+/// Offset of column `k` of a row in the head plane of split rows.
+pub(crate) fn split_offset(row: usize, k: usize, capacity: usize) -> usize {
+    code_offset(row, 2 * k, capacity)
 }
 
 /// Bytes of a codes tensor of `rows` × `width` codes.

@@ -10,6 +10,7 @@ use dikast_core::{Error, Result};
 
 use crate::args;
 use crate::backend::{CudaBackend, CudaPlan};
+use crate::device::Target;
 use crate::gemm::{self, Chip, Choice, Exit, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, Stored};
@@ -30,6 +31,7 @@ pub enum ProductKind {
 }
 
 impl ProductKind {
+    /// The format of the results.
     pub(crate) fn stored(self) -> Stored {
         match self {
             Self::Plain => Stored::F16,
@@ -177,14 +179,10 @@ impl CudaBackend {
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
         let added = kind == ProductKind::Residual;
         let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, stored, added) };
-        let chip = Chip {
-            target: self.device.target,
-            processors: self.device.processors,
-            shared: self.device.shared,
-        };
-        let chosen = gemm::choose(chip, shape);
+        let chip = self.chip();
+        let chosen = gemm::choose(chip, shape, self.options.few);
         let mut choices = vec![chosen];
-        if self.device.target == crate::device::Target::Hopper {
+        if self.device.target == Target::Hopper {
             choices.extend(gemm::candidates(chip, shape));
             if tokens == 64 {
                 choices.push(gemm::portable(shape));
@@ -259,6 +257,31 @@ impl CudaBackend {
             });
         }
         Ok(times)
+    }
+
+    /// Kernels for Hopper that a product of `tokens` × `k` codes and `n` × `k` codes can have, the one expected to be fastest
+    /// first.
+    pub fn product_kernels(&self, n: usize, k: usize, tokens: usize, kind: ProductKind) -> Vec<&'static str> {
+        let gated = kind == ProductKind::Gated;
+        let columns = if gated { n / 2 } else { n };
+        let half = if gated { columns } else { 0 };
+        let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
+        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, kind.stored(), kind == ProductKind::Residual) };
+        if self.device.target != Target::Hopper {
+            return Vec::new();
+        }
+        let mut entries: Vec<&'static str> = Vec::new();
+        for choice in gemm::candidates(self.chip(), shape) {
+            if !entries.contains(&choice.entry) {
+                entries.push(choice.entry);
+            }
+        }
+        entries
+    }
+
+    /// What of the device decides about products.
+    pub(crate) fn chip(&self) -> Chip {
+        Chip { target: self.device.target, processors: self.device.processors, shared: self.device.shared }
     }
 
     /// Times the launches of a plan one by one: each repeated in a graph of its own, fully ordered, operands in the cache.

@@ -1,6 +1,5 @@
-// Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, warpgroup products. Blocks run one by
-// one, so a cluster has one block only. Everything asynchronous happens at once, so what a kernel may not touch while it is
-// under way goes unnoticed.
+// Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, clusters, warpgroup products.
+// Everything asynchronous happens at once, so what a kernel may not touch while it is under way goes unnoticed.
 #pragma once
 #include "tensor_map.h"
 
@@ -114,17 +113,30 @@ inline void cp_async_bulk_commit_group() {}
 inline void cp_async_bulk_wait_group(long long) {}
 inline void cp_async_bulk_wait_group_read(long long) {}
 
-// ---- clusters of one block ----
+// ---- clusters ----
 
-inline u32 cluster_ctarank() { return 0; }
-inline u32 cluster_nctarank() { return 1; }
+inline u32 cluster_ctarank() { return emulated::current->block->rank; }
+inline u32 cluster_nctarank() { return emulated::current->block->ranks; }
 inline void mapa_shared_cluster_u32(u32 &d, u32 address, u32 rank) {
-    if (rank != 0) emulated::emulated_fault("mapa: block %u of a cluster of one", rank);
-    d = address;
+    const u32 ranks = emulated::current->block->ranks;
+    if (rank >= ranks) emulated::emulated_fault("mapa: block %u of a cluster of %u", rank, ranks);
+    d = address | (rank + 1) << emulated::RANK_BIT;
 }
-inline void barrier_cluster_arrive_relaxed_aligned() {}
-inline void barrier_cluster_arrive_release_aligned() {}
-inline void barrier_cluster_wait_acquire_aligned() {}
+// To the same place of every block that the mask names, counted by the barrier there.
+inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes_multicast_cluster(u32 to, u64 from, u32 bytes, u32 barrier,
+                                                                                             u16 mask) {
+    for (u32 rank = 0; rank < 16; ++rank) {
+        if (!(mask >> rank & 1)) continue;
+        u32 there, counted;
+        mapa_shared_cluster_u32(there, to, rank);
+        mapa_shared_cluster_u32(counted, barrier, rank);
+        cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(there, from, bytes, counted);
+    }
+}
+inline void ld_shared_cluster_v4_f32(float &x, float &y, float &z, float &w, u32 from) { ld_shared_v4_f32(x, y, z, w, from); }
+inline void barrier_cluster_arrive_relaxed_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_arrive_release_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_wait_acquire_aligned() { emulated::emulated_cluster_wait(); }
 
 // ---- the rest ----
 
@@ -253,14 +265,14 @@ inline void wgmma_bf16(float *const *d, int registers, u64 a, u64 b, u32 keep) {
     emulated::emulated_collective(~0u, &wgmma_bf16_collective, &own);
 }
 
-// The first operand in registers, of binary16.
+// The first operand in registers, of binary16 or bfloat16.
 struct WarpgroupRegisterProduct {
     float *const *d;
     int n;
     u32 a[4];
     u64 b;
     u32 keep;
-    bool transposed;
+    bool transposed, brain;
 };
 // Element `k`, `n` of a second operand whose rows run along the sum: 64 columns are a leading offset apart.
 inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
@@ -271,6 +283,10 @@ inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
     const u32 linear = start + panel + (u32)(row >> 3) * 1024 + (u32)(row & 7) * 128 + (u32)column * 2;
     return linear ^ (linear >> 3 & 0x70);
 }
+inline void half_number(float &to, u16 bits, bool brain) {
+    if (brain) to = number((u32)bits << 16);
+    else cvt_f32_f16(to, bits);
+}
 inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
     if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
     const WarpgroupRegisterProduct &first = *static_cast<const WarpgroupRegisterProduct *>(lanes[0]);
@@ -279,7 +295,7 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
         const WarpgroupRegisterProduct &own = *static_cast<const WarpgroupRegisterProduct *>(lanes[l]);
         for (int i = 0; i < 8; ++i) {
             float &to = a[(l >> 2) + (i >> 1 & 1) * 8][(l & 3) * 2 + (i >> 2) * 8 + (i & 1)];
-            cvt_f32_f16(to, (u16)(own.a[i >> 1] >> (i & 1) * 16));
+            half_number(to, (u16)(own.a[i >> 1] >> (i & 1) * 16), first.brain);
         }
     }
     for (int n = 0; n < first.n; ++n) {
@@ -287,7 +303,7 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
         for (int k = 0; k < 16; ++k) {
             u16 bits;
             __builtin_memcpy(&bits, shared_place(operand_place(first.b, n, k, first.transposed), 2, "wgmma"), 2);
-            cvt_f32_f16(b[k], bits);
+            half_number(b[k], bits, first.brain);
         }
         for (int r = 0; r < 16; ++r) {
             float sum = 0.f;
@@ -299,8 +315,8 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
     }
 }
 inline constexpr Collective wgmma_f16_collective = {"wgmma f16", wgmma_f16_work};
-inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed) {
-    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed};
+inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed, bool brain) {
+    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed, brain};
     emulated::emulated_collective(~0u, &wgmma_f16_collective, &own);
 }
 

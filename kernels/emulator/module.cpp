@@ -72,7 +72,7 @@ Result load(LoadedModule **out, const char *image) {
 struct Kept {
     const Function *function;
     Index grid, size;
-    unsigned shared;
+    unsigned shared, cluster;
     std::vector<std::vector<uint64_t>> values; // parameters, in words for their alignment
 };
 
@@ -81,7 +81,7 @@ Result execute(const Kept &kept) {
     for (const auto &v : kept.values) parameters.push_back(const_cast<uint64_t *>(v.data()));
     const Function &f = *kept.function;
     const Launch launch = {f.kernel, parameters.data(), kept.grid, kept.size, f.module->content.static_shared, kept.shared,
-                           f.module->content.image_begin, (size_t)(f.module->content.image_end - f.module->content.image_begin)};
+                           kept.cluster, f.module->content.image_begin, (size_t)(f.module->content.image_end - f.module->content.image_begin)};
     const auto start = std::chrono::steady_clock::now();
     std::string message;
     const Outcome outcome = run(launch, message);
@@ -117,12 +117,17 @@ Result launch(const Config &c, Function *f, void *const *parameters, void *const
         refuse("more threads than its launch bounds");
         return LAUNCH_OUT_OF_RESOURCES;
     }
+    unsigned cluster = 1;
     for (unsigned i = 0; i < c.count; ++i) {
         const Attribute &a = c.attributes[i];
         // 4: cluster dimensions; the others are hints.
-        if (a.id == 4 && a.value.cluster[0] * a.value.cluster[1] * a.value.cluster[2] > 1) return NOT_SUPPORTED;
+        if (a.id != 4) continue;
+        const unsigned *dims = a.value.cluster;
+        if (settings().capability < 90 && dims[0] * dims[1] * dims[2] > 1) return NOT_SUPPORTED;
+        if (dims[1] * dims[2] != 1 || dims[0] == 0 || dims[0] > MOST_CLUSTER || c.grid[0] % dims[0] != 0) return refuse("no such cluster");
+        cluster = dims[0];
     }
-    Kept kept = {f, {c.grid[0], c.grid[1], c.grid[2]}, {c.block[0], c.block[1], c.block[2]}, c.shared, {}};
+    Kept kept = {f, {c.grid[0], c.grid[1], c.grid[2]}, {c.block[0], c.block[1], c.block[2]}, c.shared, cluster, {}};
     for (unsigned i = 0; i < f->kernel->parameters; ++i) {
         const size_t bytes = f->kernel->parameter_bytes[i];
         kept.values.emplace_back((bytes + 7) / 8 + 1);

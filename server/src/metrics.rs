@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use prometheus::{
-    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
 };
 
 use crate::queue::{Done, Ran};
@@ -25,6 +25,16 @@ pub(crate) struct Metrics {
     questions: IntCounterVec,
     truncated: IntCounter,
     lost: IntCounterVec,
+    states: StateMetrics<IntCounterVec, IntGaugeVec>,
+}
+
+/// What the state cache did and holds.
+struct StateMetrics<Counter, Gauge> {
+    hits: Counter,
+    kept: Counter,
+    evicted: Counter,
+    entries: Gauge,
+    bytes: Gauge,
 }
 
 /// Seconds: from well under the smallest model's time to the time-outs of clients.
@@ -76,6 +86,29 @@ impl Metrics {
             questions: counters("decisions_questions_total", "Questions answered, by type.", &["type"])?,
             truncated,
             lost: counters("decisions_device_lost_total", "Times that a device went away.", &["model"])?,
+            states: StateMetrics {
+                hits: counters(
+                    "decisions_state_cache_hits_total",
+                    "Sequences whose state was on the device.",
+                    &["model"],
+                )?,
+                kept: counters(
+                    "decisions_state_cache_kept_total",
+                    "States computed and kept on the device.",
+                    &["model"],
+                )?,
+                evicted: counters(
+                    "decisions_state_cache_evicted_total",
+                    "States that made room for others.",
+                    &["model"],
+                )?,
+                entries: gauges("decisions_state_cache_entries", "States on the device.", &["model"])?,
+                bytes: gauges(
+                    "decisions_state_cache_bytes",
+                    "Bytes of device memory of the states on it.",
+                    &["model"],
+                )?,
+            },
             registry,
         })
     }
@@ -87,6 +120,13 @@ impl Metrics {
             batch_size: self.batch_size.with_label_values(&[model]),
             batch_tokens: self.batch_tokens.with_label_values(&[model]),
             lost: self.lost.with_label_values(&[model]),
+            states: StateMetrics {
+                hits: self.states.hits.with_label_values(&[model]),
+                kept: self.states.kept.with_label_values(&[model]),
+                evicted: self.states.evicted.with_label_values(&[model]),
+                entries: self.states.entries.with_label_values(&[model]),
+                bytes: self.states.bytes.with_label_values(&[model]),
+            },
         }
     }
 
@@ -138,6 +178,7 @@ pub(crate) struct ModelMetrics {
     batch_size: Histogram,
     batch_tokens: Histogram,
     lost: IntCounter,
+    states: StateMetrics<IntCounter, IntGauge>,
 }
 
 impl ModelMetrics {
@@ -145,6 +186,16 @@ impl ModelMetrics {
         self.inferred.observe(batch.took.as_secs_f64());
         self.batch_size.observe(batch.requests as f64);
         self.batch_tokens.observe(batch.tokens as f64);
+        let now = batch.states;
+        for (counter, total) in [
+            (&self.states.hits, now.hits),
+            (&self.states.kept, now.kept),
+            (&self.states.evicted, now.evicted),
+        ] {
+            counter.inc_by(total.saturating_sub(counter.get()));
+        }
+        self.states.entries.set(now.entries as i64);
+        self.states.bytes.set(i64::try_from(now.bytes).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn lost(&self) {

@@ -12,6 +12,7 @@ mod prefix;
 mod rotary;
 mod row_trial;
 mod rows;
+mod split;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,7 +72,14 @@ pub(crate) struct Builder<'a> {
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
+    /// Whether FP8 products of few tokens have their own kernel.
+    pub(crate) few: bool,
+    /// Kernels for some FP8 products: weight rows, depth, entry point.
+    pub(crate) preferred: &'a [(usize, usize, &'static str)],
     pub(crate) prefetch: Prefetch,
+    /// Whether each tensor is split rows, by index; and of each step the last that runs in one launch with it.
+    pub(crate) split: Vec<bool>,
+    pub(crate) together: Vec<usize>,
     /// Whether rows are kept, or sequences go on after kept ones.
     pub(crate) prefix: Prefix,
     /// What the steps keep, in that case.
@@ -83,6 +91,15 @@ impl Builder<'_> {
         let mut launches = Vec::new();
         let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
+            let last = self.together[index];
+            if self.split_kind(step).is_some() {
+                // The first of those that run together.
+                if index == 0 || self.together[index - 1] != last {
+                    let launch = self.split_steps(&self.graph.steps()[index..=last])?;
+                    launches.extend(launch.map(|launch| (index, launch)));
+                }
+                continue;
+            }
             if step.outputs().iter().all(|&out| self.capacity(out) == 0) && self.kept_after(step) == 0 {
                 // No pictures, say. Where rows are kept there are no questions, but keys for them.
                 continue;
@@ -150,6 +167,7 @@ impl Builder<'_> {
                     ahead,
                 };
                 let entries = match self.stored(x) {
+                    Stored::Split => return Err(Error::Internal("codes of split rows".to_owned())),
                     Stored::F32 => ["quantize_f32_2", "quantize_f32_5", "quantize_f32_8"],
                     Stored::F16 => ["quantize_f16_2", "quantize_f16_5", "quantize_f16_8"],
                     Stored::BF16 => ["quantize_bf16_2", "quantize_bf16_5", "quantize_bf16_8"],
@@ -453,7 +471,19 @@ impl Builder<'_> {
         };
         // Hopper's kernel has the one activation that mT5 gates with compiled in.
         let portable = self.portable || !matches!(gate, None | Some(Activation::GeluTanh));
-        let choice = if portable { gemm::portable(shape) } else { gemm::choose(chip, shape) };
+        let wanted =
+            |&&(n, k, _): &&(usize, usize, &str)| (n, layout::k_blocks(k, 1)) == (weight_rows, k_blocks);
+        let preferred = self
+            .preferred
+            .iter()
+            .find(wanted)
+            .filter(|_| !portable)
+            .and_then(|p| gemm::candidates(chip, shape).into_iter().find(|choice| choice.entry == p.2));
+        let choice = match preferred {
+            Some(choice) => choice,
+            None if portable => gemm::portable(shape),
+            None => gemm::choose(chip, shape, self.few),
+        };
         let arguments = args::Fp8Gemm {
             codes: self.tensor(codes)?,
             scales: self.tensor(scales)?,
@@ -511,6 +541,12 @@ impl Builder<'_> {
             reach: reach as i32,
             scale,
             heads: heads as i32,
+            split_capacity: if self.is_split(out) {
+                layout::token_capacity(self.capacity(out)) as i32
+            } else {
+                0
+            },
+            pad: 0,
         };
         if self.stored(q.tensor) == Stored::F16 {
             let hopper = self.device.target == Target::Hopper;
@@ -538,13 +574,14 @@ impl Builder<'_> {
             (64, true, "attention_64"),
             (80, true, "attention_80_apart"),
             (80, false, "attention_80"),
+            (128, true, "attention_128_apart"),
             (128, false, "attention_128"),
         ]
         .into_iter()
         .map(|(width, apart, entry)| (width, bytes(width, apart), entry))
         // The last of a width is refused where it does not fit.
         .find(|&(width, shared, entry)| {
-            width >= head_dim && (entry != "attention_80_apart" || shared <= self.device.shared)
+            width >= head_dim && (!entry.ends_with("_apart") || shared <= self.device.shared)
         })
         .map(|(_, shared, entry)| (shared, entry))
         .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;

@@ -84,7 +84,7 @@ impl Start {
         let options = EngineOptions {
             max_tokens: config.max_tokens.unwrap_or(M::MAX_TOKENS),
             batch_tokens: config.batch_tokens,
-            ..EngineOptions::default()
+            state_cache: config.state_cache,
         };
         let model = M::open(files, config.vision)?;
         let mut engine = Engine::with_model(open()?, model.clone(), options.clone(), &mut |_, _| {})?;
@@ -112,7 +112,7 @@ impl Start {
         slot.set(Status::Ready);
         ready();
         let watch = Watcher { metrics: metrics.of(&slot.id), slot: slot.clone() };
-        let outcome = queue::serve(&mut engine, open, &queue, &watch);
+        let outcome = queue::serve(&mut engine, M::logits::<B>, open, &queue, &watch);
         slot.set(Status::Ended);
         outcome
     }

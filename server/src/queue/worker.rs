@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use dikast_core::backend::Backend;
-use dikast_core::engine::{Engine, Model};
+use dikast_core::engine::{Engine, Model, StateCacheUse};
 use dikast_core::{Error, Result};
 
 use super::{Queue, Taken};
@@ -28,7 +28,12 @@ pub(crate) struct Ran {
     pub(crate) tokens: usize,
     /// How long it took.
     pub(crate) took: Duration,
+    /// What the engine's state cache holds, and did since it was opened.
+    pub(crate) states: StateCacheUse,
 }
+
+/// How a model's sequences become logits on its device.
+pub(crate) type Forward<B, M> = fn(&mut Engine<B, M>, &[&<M as Model>::Sequence]) -> Result<Vec<Vec<f32>>>;
 
 /// Serves a queue until it is closed and empty.
 ///
@@ -39,18 +44,19 @@ pub(crate) struct Ran {
 /// What the device failed with when it did not come back; everybody inside is then refused.
 pub(crate) fn serve<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     open: &dyn Fn() -> Result<B>,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
 ) -> Result<()> {
     while let Some(batch) = queue.take() {
-        let outcome = run(engine, queue, watch, batch);
+        let outcome = run(engine, forward, queue, watch, batch);
         let Err((lost, batch)) = outcome else { continue };
         watch.lost(&lost);
         let back = open().and_then(|device| engine.replace_backend(device));
         let again = back.map_err(|error| (error, None)).and_then(|()| {
             watch.recovered();
-            run(engine, queue, watch, batch).map_err(|(error, batch)| (error, Some(batch)))
+            run(engine, forward, queue, watch, batch).map_err(|(error, batch)| (error, Some(batch)))
         });
         match again {
             Ok(()) => {}
@@ -77,15 +83,17 @@ pub(crate) fn serve<B: Backend, M: Model>(
 /// requests may be the fault of one: each runs alone then.
 fn run<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
     batch: Taken<M::Sequence>,
 ) -> std::result::Result<(), (Error, Taken<M::Sequence>)> {
     let start = Instant::now();
-    match logits(engine, &batch) {
+    match logits(engine, forward, &batch) {
         Ok(logits) => {
             let took = start.elapsed();
-            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took });
+            let states = engine.state_cache();
+            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took, states });
             queue.finish(&batch, took, logits);
             Ok(())
         }
@@ -94,17 +102,18 @@ fn run<B: Backend, M: Model>(
             queue.fail(&batch, &error);
             Ok(())
         }
-        Err(_) => batch.apart().into_iter().try_for_each(|one| run(engine, queue, watch, one)),
+        Err(_) => batch.apart().into_iter().try_for_each(|one| run(engine, forward, queue, watch, one)),
     }
 }
 
 fn logits<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     batch: &Taken<M::Sequence>,
 ) -> Result<Vec<Vec<f32>>> {
     let sequences = batch.sequences();
     // What a panic leaves behind in the engine's device is thrown away with the device.
-    let run = AssertUnwindSafe(|| pollster::block_on(engine.logits(&sequences)));
+    let run = AssertUnwindSafe(|| forward(engine, &sequences));
     catch_unwind(run).unwrap_or_else(|_| {
         let message = "the worker panicked; see standard error".to_owned();
         Err(Error::DeviceLost { device: engine.backend().capabilities().device.clone(), message })
