@@ -177,7 +177,13 @@ impl Product {
             stored: self.stored as i32,
             pad: 0,
         };
-        product::launch(&backend.device, &backend.kernels, &choice, arguments, (self.stored, self.case.bucket))
+        product::launch(
+            &backend.device,
+            &backend.kernels,
+            &choice,
+            arguments,
+            (self.stored, self.case.bucket),
+        )
     }
 
     /// Row `t` of the activations times row `w` of the weight as the device orders them, and by how much it may be off.

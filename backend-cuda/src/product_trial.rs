@@ -115,7 +115,7 @@ impl CudaBackend {
 /// Stored numbers as the bits of float32 ones, or of 16-bit ones.
 fn bits(memory: &DeviceMemory, stored: Stored, count: usize) -> Result<Vec<u32>> {
     match stored {
-        Stored::F32 => memory.read(0, count),
+        Stored::F32 | Stored::Split => memory.read(0, count),
         Stored::F16 | Stored::BF16 => Ok(memory.read::<u16>(0, count)?.into_iter().map(u32::from).collect()),
     }
 }
@@ -127,7 +127,7 @@ fn compared(
     (columns, stored): (usize, Stored),
 ) -> ProductTrial {
     let exponent = match stored {
-        Stored::F32 => 0x7F80_0000,
+        Stored::F32 | Stored::Split => 0x7F80_0000,
         Stored::F16 => 0x7C00,
         Stored::BF16 => 0x7F80,
     };

@@ -266,7 +266,12 @@ impl CudaBackend {
         let columns = if gated { n / 2 } else { n };
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
-        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, kind.stored(), kind == ProductKind::Residual) };
+        let shape = Shape {
+            weight_rows,
+            k_blocks,
+            tokens,
+            exit: Exit::of(columns, gated, kind.stored(), kind == ProductKind::Residual),
+        };
         if self.device.target != Target::Hopper {
             return Vec::new();
         }
