@@ -92,9 +92,10 @@ impl Builder<'_> {
         let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
             let last = self.together[index];
-            if self.split_kind(step).is_some() {
-                // The first of those that run together.
-                if index == 0 || self.together[index - 1] != last {
+            let first = index == 0 || self.together[index - 1] != last;
+            if self.split_kind(step).is_some() || !first || last > index {
+                // The first of those that run together launches all.
+                if first {
                     let launch = self.split_steps(&self.graph.steps()[index..=last])?;
                     launches.extend(launch.map(|launch| (index, launch)));
                 }
