@@ -330,20 +330,8 @@ impl CudaBackend {
         }
         let CudaPlan { inputs, graph, pinned, block, prefix, .. } = plan;
         let after = matches!(prefix, Prefix::After { .. });
-        let head = inputs.write(graph, batch, (kept, after), pinned.as_mut_slice())?;
-        pinned.upload_in(stream, head, block, 0)?;
         let source = (&*graph, &resident.checkpoint);
-        for table in 0..inputs.tables() {
-            let mut first = 0;
-            while let Some((range, next)) =
-                inputs.write_rows(table, source, batch, first, pinned.as_mut_slice())?
-            {
-                let offset = range.start;
-                pinned.upload_in(stream, range, block, offset)?;
-                first = next;
-            }
-        }
-        Ok(())
+        pinned.fill(stream, block, |bytes, upload| inputs.write(source, batch, (kept, after), bytes, upload))
     }
 
     /// Submits the forward.
