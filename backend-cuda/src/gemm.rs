@@ -456,6 +456,7 @@ mod tests {
                             if choice.kernel == FEW {
                                 let tile =
                                     FEW_TILES.iter().find(|t| choice.entry == t.entry).expect("listed");
+                                assert_eq!(grid.threads, tile.threads);
                                 assert_eq!(choice.row_tiles * tile.rows, weight_rows);
                                 let token_tiles = grid.blocks[0] / choice.row_tiles;
                                 assert_eq!(token_tiles, tokens.div_ceil(64 * tile.groups));
