@@ -382,6 +382,7 @@ struct __align__(8) Meeting {
     u64 full[MOST_STAGES], empty[MOST_STAGES], rows[2];
     float scales[2][GROUPS][TOKENS];
 };
+static_assert(sizeof(Meeting<2, 128>) == 2320, "as the host has it");
 
 template <int GROUPS, int TOKENS, int DEPTH, int WAY>
 DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, const TensorMap *out_map = nullptr) {
