@@ -16,6 +16,7 @@ use half::{bf16, f16};
 use crate::compile::{Kernels, default_cache};
 use crate::device::{Device, Target};
 use crate::forms::Form;
+use crate::gemm::LargeTiles;
 use crate::inputs::{InputLayout, Kept};
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
@@ -48,6 +49,10 @@ pub struct CudaOptions {
     pub portable: bool,
     /// Takes the kernel of few tokens for FP8 products where it should be faster; results are the same without.
     pub few: bool,
+    /// How results of large FP8 products leave, where there is a choice; results are the same.
+    pub large_tiles: LargeTiles,
+    /// Takes warpgroup products for attention over binary16 rows where the chip has them.
+    pub warpgroups: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
@@ -69,6 +74,8 @@ impl Default for CudaOptions {
             embedded: true,
             portable: false,
             few: true,
+            large_tiles: LargeTiles::default(),
+            warpgroups: true,
             early: true,
             prefetch: Prefetch::default(),
             split_rows: true,
@@ -242,6 +249,8 @@ impl CudaBackend {
             together,
             portable: self.options.portable,
             few: self.options.few,
+            large_tiles: self.options.large_tiles,
+            warpgroups: self.options.warpgroups,
             preferred: &self.preferred,
             prefetch: self.options.prefetch,
             prefix: Prefix::None,

@@ -49,23 +49,32 @@ pub(crate) enum Exit {
     RingGated,
 }
 
-/// Whether float32, binary16 and gated results of the largest tile leave from the ring, or else as staged rows.
-const FROM_RING: [bool; 3] = [true, true, true];
+/// How results of the largest FP8 tiles leave on Hopper: the same results, whichever way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LargeTiles {
+    /// By the copy engine, from the ring of operands; added in memory where they go to where their residual is.
+    #[default]
+    Added,
+    /// The same, with residuals added by the kernel.
+    Copied,
+    /// As rows that other warps store.
+    Staged,
+}
 
 impl Exit {
-    /// Rows are copied by 16 bytes. `added`: results are to be added to what lies where they go.
-    pub(crate) fn of(columns: usize, gated: bool, stored: Stored, added: bool) -> Self {
+    /// Rows are copied by 16 bytes. `in_place`: results go to where their residual is.
+    pub(crate) fn of(columns: usize, gated: bool, stored: Stored, in_place: bool, tiles: LargeTiles) -> Self {
         if !(columns * stored.bytes()).is_multiple_of(16) {
             return Self::Direct;
         }
-        let [real, half, gate] = FROM_RING;
+        let ring = tiles != LargeTiles::Staged;
         match (gated, stored) {
-            (false, Stored::F32) if real && added => Self::RingAdded,
-            (false, Stored::F32) if real => Self::Ring32,
+            (false, Stored::F32) if in_place && tiles == LargeTiles::Added => Self::RingAdded,
+            (false, Stored::F32) if ring => Self::Ring32,
             (false, Stored::F32) => Self::Rows32,
-            (false, Stored::F16) if half => Self::Ring16,
+            (false, Stored::F16) if ring => Self::Ring16,
             (false, Stored::F16) => Self::Rows16,
-            (true, Stored::BF16) if gate => Self::RingGated,
+            (true, Stored::BF16) if ring => Self::RingGated,
             (true, Stored::BF16) => Self::Gated16,
             _ => Self::Direct,
         }
@@ -220,8 +229,10 @@ impl Tile {
         let staged = exit.staged();
         let ring = exit.box_columns().is_some();
         let stages = if ring {
-            // Results have places in it too.
-            chip.shared.checked_sub(MEETING)? / stage
+            // Results have places in it too, after the k-blocks: not more of all than one tile needs, so that no warp is a whole
+            // tile ahead of those that move its results.
+            let places = if exit.box_columns() == Some(32) { 2 } else { 1 };
+            (chip.shared.checked_sub(MEETING)? / stage).min(shape.k_blocks + places)
         } else {
             shape.k_blocks.min(room.checked_sub(1024 + 2560 + staged)? / stage)
         };

@@ -50,7 +50,7 @@ impl CudaBackend {
             processors: self.device.processors,
             shared: self.device.shared,
         };
-        let exit = Exit::of(columns, gated, stored, added);
+        let exit = Exit::of(columns, gated, stored, added, self.options.large_tiles);
         let choices = gemm::every(chip, Shape { weight_rows, k_blocks, tokens: room, exit });
 
         let memory = |bytes| DeviceMemory::new(&self.device, bytes);
@@ -115,7 +115,7 @@ impl CudaBackend {
 /// Stored numbers as the bits of float32 ones, or of 16-bit ones.
 fn bits(memory: &DeviceMemory, stored: Stored, count: usize) -> Result<Vec<u32>> {
     match stored {
-        Stored::F32 | Stored::Split => memory.read(0, count),
+        Stored::F32 => memory.read(0, count),
         Stored::F16 | Stored::BF16 => Ok(memory.read::<u16>(0, count)?.into_iter().map(u32::from).collect()),
         Stored::Split => Err(Error::Internal("products do not write split rows".to_owned())),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--few off] [--split off] [--format bf16] [--vision on] [--budget GIB]
+//!            [--prefetch MIB] [--few off] [--large-tiles added|copied|staged] [--warpgroups off] [--split off] [--format bf16] [--vision on] [--budget GIB]
 //! ```
 //! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
@@ -18,7 +18,8 @@
 //! compiles the kernels at run time.
 //! `--prefetch` says how far ahead of the products their weights are asked for (0 for not at all); `--only ahead` compares.
 //! `--only fp8-tiles` compares every kernel of FP8 products bit for bit (`steps` does so too); `--only few` compares forwards with and
-//! without the kernel of few tokens, `--few off` leaves it out.
+//! without the kernel of few tokens, `--few off` leaves it out. `--large-tiles` says how results of large FP8 products leave,
+//! `--warpgroups off` takes the attention of any chip.
 //! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
 //! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
 //! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them; `--split off`
@@ -63,7 +64,7 @@ use dikast_core::Result;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::cpu::CpuBackend;
-use dikast_cuda::{CudaBackend, CudaOptions, Prefetch};
+use dikast_cuda::{CudaBackend, CudaOptions, LargeTiles, Prefetch};
 use dikast_synth::Format;
 use report::Report;
 
@@ -81,6 +82,8 @@ struct Arguments {
     seconds: u64,
     prefetch: Prefetch,
     few: bool,
+    large_tiles: LargeTiles,
+    warpgroups: bool,
     split_rows: bool,
     /// Store made-up models in bfloat16.
     bf16: bool,
@@ -105,6 +108,8 @@ fn arguments() -> Arguments {
         seconds: 60,
         prefetch: Prefetch::default(),
         few: true,
+        large_tiles: LargeTiles::default(),
+        warpgroups: true,
         split_rows: true,
         bf16: false,
         vision: false,
@@ -124,6 +129,14 @@ fn arguments() -> Arguments {
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
             "--few" => parsed.few = value != "off",
+            "--warpgroups" => parsed.warpgroups = value != "off",
+            "--large-tiles" => {
+                parsed.large_tiles = match value.as_str() {
+                    "copied" => LargeTiles::Copied,
+                    "staged" => LargeTiles::Staged,
+                    _ => LargeTiles::Added,
+                };
+            }
             "--split" => parsed.split_rows = value != "off",
             "--format" => parsed.bf16 = value == "bf16",
             "--vision" => parsed.vision = value == "on",
@@ -248,6 +261,8 @@ fn main() -> ExitCode {
         early: arguments.early,
         prefetch: arguments.prefetch,
         few: arguments.few,
+        large_tiles: arguments.large_tiles,
+        warpgroups: arguments.warpgroups,
         split_rows: arguments.split_rows,
         embedded: !arguments.nvrtc,
         cache,
