@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
-use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, Prefix, StepTime, Taps};
+use dikast_core::backend::{
+    Backend, Batch, Capabilities, Ceilings, MemoryBudget, Planted, Prefix, StepTime, Taps,
+};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{DType, Graph, Sizes, TensorId};
 use dikast_core::numerics::e4m3;
@@ -51,6 +53,8 @@ pub struct CudaOptions {
     pub prefetch: Prefetch,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
+    /// A fault in a kernel, which is then compiled in this process as all others are: for tests.
+    pub planted: Option<Planted>,
 }
 
 impl Default for CudaOptions {
@@ -65,6 +69,7 @@ impl Default for CudaOptions {
             early: true,
             prefetch: Prefetch::default(),
             poison: false,
+            planted: None,
         }
     }
 }
@@ -122,7 +127,10 @@ impl CudaBackend {
     /// [`Error::Unsupported`] when there is no NVIDIA driver, a too old one, no device or a too old one.
     pub fn open(options: CudaOptions) -> Result<Self> {
         let device = Arc::new(Device::open(options.device, options.memory_budget)?);
-        let kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
+        let mut kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
+        if let Some(fault) = &options.planted {
+            kernels = kernels.with(fault.clone());
+        }
         let capabilities = Capabilities {
             backend: "cuda".to_owned(),
             device: device.name.clone(),
