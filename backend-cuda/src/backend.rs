@@ -53,6 +53,8 @@ pub struct CudaOptions {
     pub prefetch: Prefetch,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
+    /// Leaves the weights that only pictures and videos need off the device until the first of these comes.
+    pub lazy_media: bool,
     /// A fault in a kernel, which is then compiled in this process as all others are: for tests.
     pub planted: Option<Planted>,
 }
@@ -69,6 +71,7 @@ impl Default for CudaOptions {
             early: true,
             prefetch: Prefetch::default(),
             poison: false,
+            lazy_media: false,
             planted: None,
         }
     }
@@ -98,7 +101,7 @@ pub struct CudaPlan {
     /// The last kernel writes here.
     output: PinnedMemory,
     pub(crate) arena: Arc<DeviceMemory>,
-    _weights: Arc<DeviceMemory>,
+    _weights: [Option<Arc<DeviceMemory>>; 2],
 }
 
 impl std::fmt::Debug for CudaPlan {
@@ -156,7 +159,7 @@ impl CudaBackend {
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
         support::check(graph)?;
         self.kernels.check()?;
-        let weights = CudaResident::bytes(graph, weights)?;
+        let weights = CudaResident::bytes(graph, weights, self.options.lazy_media)?;
         CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
     }
 
@@ -455,7 +458,7 @@ impl Backend for CudaBackend {
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
         support::check(graph)?;
-        let device_weights = CudaResident::bytes(graph, weights)?;
+        let device_weights = CudaResident::bytes(graph, weights, self.options.lazy_media)?;
         let arena = self.shared_arena_bytes(graph, device_weights);
         let own = arena_bytes(graph, bucket, false);
         let inputs = InputLayout::new(graph, weights, bucket, None)?.bytes;
@@ -472,8 +475,9 @@ impl Backend for CudaBackend {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CudaResident> {
-        let arena = self.shared_arena_bytes(graph, CudaResident::bytes(graph, weights)?);
-        CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
+        let lazy = self.options.lazy_media;
+        let arena = self.shared_arena_bytes(graph, CudaResident::bytes(graph, weights, lazy)?);
+        CudaResident::load(&self.device, &self.kernels, (graph, weights), arena, lazy, progress)
     }
 
     fn plan(&self, graph: &Graph, resident: &CudaResident, bucket: &Sizes) -> Result<CudaPlan> {
@@ -499,6 +503,8 @@ impl Backend for CudaBackend {
             ),
         };
         let pieces = pieces.as_ref();
+        let media =
+            if bucket.patches > 0 { resident.need_media(&self.device, &self.kernels, graph)? } else { None };
         let inputs = InputLayout::new(graph, &resident.checkpoint, bucket, pieces)?;
         let block = DeviceMemory::new(&self.device, inputs.bytes)?;
         block.fill(0)?;
@@ -526,7 +532,7 @@ impl Backend for CudaBackend {
             pinned,
             output,
             arena,
-            _weights: Arc::clone(&resident.weights),
+            _weights: [Some(Arc::clone(&resident.weights)), media],
         })
     }
 
