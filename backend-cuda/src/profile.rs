@@ -435,7 +435,7 @@ impl CudaBackend {
     /// Bytes on the device that a model and its plans hold.
     pub fn own_bytes(&self, resident: &CudaResident, plans: &[CudaPlan]) -> u64 {
         let plans: usize = plans.iter().map(|p| p.own_bytes(resident)).sum();
-        (resident.weights.bytes() + resident.arena.bytes() + plans) as u64
+        (resident.weight_bytes() + resident.arena.bytes() + plans) as u64
     }
 
     /// Kernels of a plan's forward.

@@ -128,8 +128,22 @@ pub(crate) fn limit_memory(bytes: Option<u64>) {
     }
 }
 
+/// Whether `--vision lazy` is given, for every device that this process opens.
+static LAZY_MEDIA: OnceLock<()> = OnceLock::new();
+
+/// Devices that are opened from here on get vision towers with the first picture, where `lazy`.
+pub(crate) fn load_media_late(lazy: bool) {
+    if lazy {
+        let _ = LAZY_MEDIA.set(());
+    }
+}
+
 pub(crate) fn open_cuda() -> Result<CudaBackend> {
-    CudaBackend::open(CudaOptions { memory_budget: MEMORY_BUDGET.get().copied(), ..CudaOptions::default() })
+    CudaBackend::open(CudaOptions {
+        memory_budget: MEMORY_BUDGET.get().copied(),
+        lazy_media: LAZY_MEDIA.get().is_some(),
+        ..CudaOptions::default()
+    })
 }
 
 pub(crate) fn open_cpu() -> Result<CpuBackend> {

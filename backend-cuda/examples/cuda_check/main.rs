@@ -3,14 +3,14 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--few off] [--large-tiles added|copied|staged] [--warpgroups off] [--split off] [--format bf16] [--vision on] [--budget GIB]
+//!            [--prefetch MIB] [--few off] [--large-tiles added|copied|staged] [--warpgroups off] [--split off] [--format bf16] [--vision on|lazy] [--budget GIB]
 //! ```
 //! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
 //! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8, or `--format bf16`, into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
 //! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory and
-//! times of single requests, without the vision tower unless `--vision on`), `clef-long` (16,384 and 65,536 tokens, without and
+//! times of single requests, without the vision tower unless `--vision on|lazy`, which ask about a picture too), `clef-long` (16,384 and 65,536 tokens, without and
 //! within `--budget`), `clef-faults` (a NaN in a weight, too little memory), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
@@ -87,8 +87,8 @@ struct Arguments {
     split_rows: bool,
     /// Store made-up models in bfloat16.
     bf16: bool,
-    /// The vision tower of models that are loaded for text.
-    vision: bool,
+    /// The vision tower of models that are loaded for text: `on`, `lazy`, or else none.
+    vision: String,
     /// GiB of device memory.
     budget: u64,
 }
@@ -112,7 +112,7 @@ fn arguments() -> Arguments {
         warpgroups: true,
         split_rows: true,
         bf16: false,
-        vision: false,
+        vision: String::new(),
         budget: 48,
     };
     let mut rest = std::env::args().skip(1);
@@ -139,7 +139,7 @@ fn arguments() -> Arguments {
             }
             "--split" => parsed.split_rows = value != "off",
             "--format" => parsed.bf16 = value == "bf16",
-            "--vision" => parsed.vision = value == "on",
+            "--vision" => parsed.vision = value,
             "--budget" => parsed.budget = value.parse().unwrap_or(48),
             "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
             "--prefetch" => {
@@ -386,8 +386,16 @@ fn main() -> ExitCode {
             "clef-bench" => clef_bench::all(&mut report, "CLEF", &open, model, &clef_bench::Plan::full()),
             "clef-callers" => clef_bench::load(&mut report, "CLEF", &open, model, true),
             _ => {
-                let lengths = [100, 298, 1502, 2270];
-                clef_bench::text_alone(&mut report, "CLEF", &open, model, arguments.vision, &lengths);
+                let lazy = arguments.vision == "lazy";
+                let tower = lazy || arguments.vision == "on";
+                let lengths: &[usize] = if tower { &[2270] } else { &[100, 298, 1502, 2270] };
+                let open = || CudaBackend::open(CudaOptions { lazy_media: lazy, ..timed.clone() });
+                let label = if lazy { "CLEF lazy" } else { "CLEF" };
+                let loaded = clef_bench::singles(&mut report, label, &open, model, tower, lengths);
+                if let Some(loaded) = loaded.filter(|_| tower) {
+                    let media = arguments.data.join("clef-tiny/media");
+                    clef_bench::picture(&mut report, label, &loaded, &media);
+                }
                 None
             }
         };

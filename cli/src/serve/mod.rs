@@ -10,13 +10,14 @@ use dikast_core::request::Confidence;
 use dikast_server::{Config, LogFormat, ServeError, Server};
 
 use crate::args::{Log, ServeArgs};
-use crate::classifier::limit_memory;
+use crate::classifier::{limit_memory, load_media_late};
 use crate::exit::{Failure, Result};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     limit_memory(args.memory_budget);
+    load_media_late(args.vision.is_lazy());
     let models = models::sources(&args.models, args.backend)?;
     let server = Server::start(config, models).map_err(failure)?;
     if server.wait_ready() {
