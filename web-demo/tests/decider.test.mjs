@@ -206,7 +206,9 @@ describe('WebGPU', () => {
     assert.equal(await tell(page, {}), 2, 'devices');
   });
 
-  it('answers with the built-in model, INT8', async (test) => {
+  // The software adapter needs minutes for it on a busy machine: only where it is asked for.
+  const skip = process.env.WEBGPU_MINI === undefined;
+  it('answers with the built-in model, INT8', { skip }, async (test) => {
     const { error } = await load('/folders/clef-mini/', { backend: 'webgpu' });
     assert.equal(error, undefined);
     const { body, expected } = mini('double-charge');

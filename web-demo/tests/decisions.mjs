@@ -34,7 +34,8 @@ export function tiny() {
   return items(readFileSync(new URL('golden/records.json', TINY), 'utf8')).map((text, i) => {
     const { id, limits = {}, image_files = [], video_files = [] } = JSON.parse(text);
     const options = { special_tokens: 'live', allow_scalars: true, confidence: 'max', decimals: null };
-    if (limits.max_length) options.max_tokens = limits.max_length;
+    // Some records have the reference's default, which is over the fixture's own limit.
+    if (limits.max_length < 4096) options.max_tokens = limits.max_length;
     if (limits.max_state_tokens) options.max_state_tokens = limits.max_state_tokens;
     const images = image_files.map((file) => dataUrl(new URL(`media/${file}`, TINY)));
     const videos = video_files.map(({ file, fps }) => ({ frames: frames(file), fps }));
