@@ -27,6 +27,12 @@ export function picture(name) {
   return { name, mimeType: 'image/png', buffer: readFileSync(new URL(`eval_images/${name}`, MINI)) };
 }
 
+/** The fixture's processor settings, but for one: its records show the model every frame of a clip. */
+export const EVERY_FRAME = JSON.stringify(
+  JSON.parse(readFileSync(new URL('model/processor_config.json', TINY), 'utf8')),
+  (key, value) => (key === 'do_sample_frames' ? false : value),
+);
+
 /** `{id, body, options, expected}` of every record of the tiny fixture, under its own limits and in the reference's reading. */
 export function tiny() {
   const expected = JSON.parse(readFileSync(new URL('golden/expected.json', TINY), 'utf8'));
