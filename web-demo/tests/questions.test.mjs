@@ -118,6 +118,19 @@ describe('typed questions', () => {
     assert.ok(difference(asDecision(shown, dots.expected), dots.expected) <= MINI_TOLERANCE, JSON.stringify(shown));
   });
 
+  it('come with examples: a picture, and the response behind the bars', async () => {
+    const { expected } = mini('img-sun');
+    await answered('refund', 'team', 'urgency');
+    await page.getByRole('button', { name: 'Picture', exact: true }).click();
+    const shown = await answered('color', 'shape');
+    assert.ok(difference(asDecision(shown, expected), expected) <= MINI_TOLERANCE, JSON.stringify(shown));
+    assert.equal(await page.locator('#d-pictures li').count(), 1);
+    await page.getByText('Response as JSON').click();
+    const response = JSON.parse(await page.locator('#d-response').innerText());
+    assert.deepEqual([response.answers.color.choice, response.answers.shape.choice], ['yellow', 'circle']);
+    assert.equal(response.answers.color.probabilities.yellow, shown.color.yellow);
+  });
+
   it('are copied as curl and as TypeScript', async () => {
     await answered('refund', 'team', 'urgency');
     await page.click('#d-copy-curl');
@@ -157,6 +170,12 @@ describe('the tabs', () => {
     await page.click('#tab-labels');
     await page.waitForSelector('#bars:not([hidden]):not(.stale) li', { timeout: 30_000 });
     assert.match(await page.locator('#facts').innerText(), /gliclass-mini/);
+    for (const [tab, field] of [['labels', 'text'], ['questions', 'd-state']]) {
+      await page.click(`#tab-${tab}`);
+      await page.locator('.skip').focus();
+      await page.keyboard.press('Enter');
+      assert.equal(await page.evaluate(() => document.activeElement.id), field);
+    }
     await page.click('#tab-questions');
     await answered('refund', 'team', 'urgency');
     assert.match(await page.locator('#facts').innerText(), /clef-mini/);

@@ -24,6 +24,8 @@ const TYPES = {
 const MOUNTS = [
   ['/package/', join(HERE, '../package/dist')],
   ['/site/', join(HERE, 'site')],
+  ['/parity/', join(HERE, '../parity/pkg')],
+  ['/data/', join(REPOSITORY, 'tests/data')],
   ['/folders/mini/', join(REPOSITORY, 'models/gliclass-mini')],
   ['/folders/clef-mini/', join(REPOSITORY, 'models/clef-mini')],
   ['/folders/clef-tiny/', join(REPOSITORY, 'tests/data/clef-tiny/model')],

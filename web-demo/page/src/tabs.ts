@@ -25,6 +25,11 @@ export function startTabs(changed: () => void): void {
       other.click();
     });
   }
+  // The address says which tab is open, so this is not followed as a link.
+  document.querySelector('.skip')?.addEventListener('click', (event) => {
+    event.preventDefault();
+    element(tab() === 'questions' ? 'd-state' : 'text', HTMLTextAreaElement).focus();
+  });
   addEventListener('hashchange', () => {
     show();
     changed();

@@ -14,13 +14,16 @@ interface Bar {
 
 export class Answers {
   readonly #list = element('d-answers', HTMLOListElement);
+  readonly #response = element('d-response', HTMLPreElement);
 
-  show(decision: Decision, questions: readonly Asked[]): void {
+  /** @param text the response as it came */
+  show(decision: Decision, text: string, questions: readonly Asked[]): void {
     const items = questions.map((asked) => {
       const answer = decision.answers[asked.id];
       return answer ? item(asked, answer) : make('li');
     });
     this.#list.replaceChildren(...items);
+    this.#response.textContent = JSON.stringify(JSON.parse(text), null, 2);
     this.stale(false);
   }
 

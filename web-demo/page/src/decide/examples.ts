@@ -1,11 +1,15 @@
 /** What the example buttons of the questions fill in. */
 
+import sun from '../../../../models/clef-mini/eval_images/sun.png?inline';
+
 import type { Asked } from './form.ts';
+import type { PictureFile } from './pictures.ts';
 
 export interface ExampleState {
   title: string;
   state: string;
   json: boolean;
+  pictures?: PictureFile[];
   questions: Asked[];
 }
 
@@ -38,6 +42,16 @@ export const EXAMPLES: readonly ExampleState[] = [
     questions: [
       { id: 'alarm', kind: 'noul', instructions: 'Is the alarm on?', lines: '' },
       { id: 'door', kind: 'choice', instructions: 'How is the door?', lines: 'open\nclosed' },
+    ],
+  },
+  {
+    title: 'Picture',
+    state: 'What is shown?',
+    json: false,
+    pictures: [{ name: 'sun.png', url: sun }],
+    questions: [
+      { id: 'color', kind: 'choice', instructions: 'What colour is the shape?', lines: 'yellow\nblue\nblack\ngreen' },
+      { id: 'shape', kind: 'choice', instructions: 'Which shape is it?', lines: 'circle\nsquare\ntriangle' },
     ],
   },
 ];

@@ -32,8 +32,9 @@ export class Pictures {
     return this.#files;
   }
 
-  clear(): void {
-    this.#files = [];
+  /** These instead of those there are. */
+  set(files: readonly PictureFile[]): void {
+    this.#files = [...files];
     this.#note.textContent = '';
     this.#show();
   }

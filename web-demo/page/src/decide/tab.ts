@@ -27,15 +27,21 @@ interface Sent {
   input: Input;
 }
 
+interface Got {
+  decision: Decision;
+  /** The response as it came. */
+  text: string;
+}
+
 export class Questions {
   readonly card = new Card('d-', element('d-answers', HTMLOListElement));
   readonly #answers = new Answers();
   readonly #form = new QuestionForm(() => this.#changed());
   readonly #pictures = new Pictures(() => this.#changed());
   readonly #state = element('d-state', HTMLTextAreaElement);
-  readonly #asker = new Asker<Sent, Decision>({
+  readonly #asker = new Asker<Sent, Got>({
     asked: () => this.#answers.stale(true),
-    answered: (decision, { input }) => this.#answered(decision, input),
+    answered: (got, { input }) => this.#answered(got, input),
     failed: (error) => {
       const cpu = concernsGpu(error);
       this.card.failure(error, { retry: cpu || error.kind === 'Crashed', cpu, back: false });
@@ -122,8 +128,9 @@ export class Questions {
   #ready(loaded: Decider): void {
     this.#asker.use(async ({ text }, signal) => {
       const start = performance.now();
-      const decision = JSON.parse(await loaded.decideJson(text, { signal })) as Decision;
-      return { ...decision, x_timing: { engine_ms: performance.now() - start } };
+      const response = await loaded.decideJson(text, { signal });
+      const decision = { ...(JSON.parse(response) as Decision), x_timing: { engine_ms: performance.now() - start } };
+      return { decision, text: response };
     });
     this.#changed(0);
     if (tab() !== 'questions') return;
@@ -138,9 +145,9 @@ export class Questions {
     });
   }
 
-  #answered(decision: Decision, input: Input): void {
+  #answered({ decision, text }: Got, input: Input): void {
     if (!this.#decider) return;
-    this.#answers.show(decision, input.questions);
+    this.#answers.show(decision, text, input.questions);
     const where = this.#decider.info.backend === 'cpu' ? 'CPU' : 'GPU';
     const tokens = count(decision.usage.input_tokens);
     const said = Object.entries(decision.answers).map(([id, answer]) => `${id}: ${short(answer)}`);
@@ -190,7 +197,7 @@ export class Questions {
   #use(example: ExampleState): void {
     this.#state.value = example.state;
     element(example.json ? 'd-as-json' : 'd-as-text', HTMLInputElement).checked = true;
-    this.#pictures.clear();
+    this.#pictures.set(example.pictures ?? []);
     this.#form.set(example.questions);
     this.#changed(0);
   }
