@@ -53,11 +53,11 @@ fn devices<M: Model + Clone>(
     let sequences = sequences(&cpu);
     let sequences: Vec<&M::Sequence> = sequences.iter().collect();
     let want = pollster::block_on(record(&mut cpu, &sequences)).expect("a recording");
-    let mut judged = |name: &str, found: &dikast_parity::Recording, tolerance: Tolerance| {
+    let judged = |name: &str, found: &dikast_parity::Recording, tolerance: Tolerance| {
         let tolerance = if quantized { tolerance.quantized() } else { tolerance };
         let definition = (model.graph(), model.weights());
         let report = judge(name, definition, found, &want, tolerance).expect("a report");
-        verdict(&report, quantized)
+        verdict(&report, tolerance == Tolerance::F32)
     };
     for (name, precision, tolerance) in
         [("wgpu f32", Precision::F32, Tolerance::F32), ("wgpu f16", Precision::Auto, Tolerance::F16)]
@@ -87,9 +87,9 @@ fn recorded<B: Backend, M: Model + Clone>(
     pollster::block_on(record(&mut engine(backend, model.clone()), sequences)).expect("a recording")
 }
 
-/// Every step within its contract, and every sequence with the same bits in a batch. Logits of quantized models are another
-/// draw of the quantizer's noise, of which so small a model has much.
-fn verdict(report: &Report, quantized: bool) -> Result<(), TestCaseError> {
+/// Every step within its contract, and every sequence with the same bits in a batch; in f32 the logits too. What f16 and
+/// flipped codes make of the logits of a model drawn at random has no bound.
+fn verdict(report: &Report, logits: bool) -> Result<(), TestCaseError> {
     let off = report.first_off().map(|s| {
         format!(
             "step {}, {} ({}): {:.1e}, allowed {:.1e}",
@@ -115,7 +115,7 @@ fn verdict(report: &Report, quantized: bool) -> Result<(), TestCaseError> {
     );
     prop_assert!(off.is_none(), "{}: {}", report.model, off.unwrap_or_default());
     prop_assert!(report.batch_invariant, "{}: a batch changes bits", report.model);
-    prop_assert!(quantized || report.logits.ok, "{}: logits {:.1e}", report.model, report.logits.relative);
+    prop_assert!(!logits || report.logits.ok, "{}: logits {:.1e}", report.model, report.logits.relative);
     Ok(())
 }
 
@@ -259,14 +259,14 @@ struct GliShape {
 }
 
 fn gliclass_shape() -> impl Strategy<Value = GliShape> {
-    let encoder = (1..=3_usize, 1..=4_usize, 1..=70_usize, 1..=200_usize, 2..=20_usize, 1..=40_usize);
+    let encoder = (1..=3_usize, 1..=4_usize, 1..=70_usize, 1..=200_usize, 1..=10_usize, 1..=40_usize);
     let scorer = prop::sample::select(Scorer::ALL.to_vec());
     let pooling = prop::sample::select(Pooling::ALL.to_vec());
     let flags = prop::array::uniform7(prop::bool::ANY);
     let head = (1..=4_usize, 1..=40_usize, 2..=70_usize);
     (encoder, scorer, pooling, flags, head, 0..1000_u64).prop_map(
         |(encoder, scorer, pooling, flags, (heads, of_head, mlp), seed)| {
-            let (layers, encoder_heads, d_kv, d_ff, half_buckets, distance) = encoder;
+            let (layers, encoder_heads, d_kv, d_ff, quarter, distance) = encoder;
             let [fp8, average, normalize, lstm, segments, first, embed] = flags;
             // These two go only together.
             let pooling = match (scorer, pooling) {
@@ -282,8 +282,8 @@ fn gliclass_shape() -> impl Strategy<Value = GliShape> {
                 ("d_ff", d_ff),
                 ("num_heads", encoder_heads),
                 ("num_layers", layers),
-                ("relative_attention_num_buckets", 2 * half_buckets),
-                ("relative_attention_max_distance", half_buckets / 2 + distance),
+                ("relative_attention_num_buckets", 4 * quarter),
+                ("relative_attention_max_distance", quarter + distance),
             ] {
                 config["encoder_config"][key] = value.into();
             }
