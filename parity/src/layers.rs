@@ -166,12 +166,7 @@ impl KnownLayer {
         let le = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let all: [(&str, StoredType, Vec<usize>, Vec<u8>); 4] = [
             ("x", StoredType::F32, vec![m, k], le(&self.x)),
-            (
-                "w.weight",
-                StoredType::I8,
-                vec![n, k],
-                self.weight.iter().map(|c| c.cast_unsigned()).collect(),
-            ),
+            ("w.weight", StoredType::I8, vec![n, k], self.weight.iter().map(|c| c.cast_unsigned()).collect()),
             ("w.weight_scale", StoredType::F32, vec![n, 1], le(&self.scales)),
             ("w.bias", StoredType::F32, vec![n], le(&self.bias)),
         ];

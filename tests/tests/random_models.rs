@@ -100,12 +100,8 @@ fn verdict(report: &Report, logits: bool) -> Result<(), TestCaseError> {
             s.allowed
         )
     });
-    let worst = report
-        .steps
-        .iter()
-        .filter(|s| s.allowed > 0.0)
-        .map(|s| s.worst / s.allowed)
-        .fold(0.0_f64, f64::max);
+    let worst =
+        report.steps.iter().filter(|s| s.allowed > 0.0).map(|s| s.worst / s.allowed).fold(0.0_f64, f64::max);
     println!(
         "{}: {} steps, worst at {:.0} % of what is allowed, logits {:.1e}",
         report.model,
@@ -239,12 +235,14 @@ fn clef_models_are_within_the_contracts_of_their_steps() {
     let text = r#"{"state": "The lift is stuck again.", "questions": {
         "late": {"type": "noul", "instructions": "Is it urgent?"},
         "team": {"type": "choice", "criteria": {"repair": null, "sales": "prices", "other": null}}}}"#;
-    let picture = r#"{"state": {"n": 1.0}, "questions": {"how": {"type": "score", "criteria": ["low", "high"]}}}"#;
+    let picture =
+        r#"{"state": {"n": 1.0}, "questions": {"how": {"type": "score", "criteria": ["low", "high"]}}}"#;
     let mut requests = [text, picture].map(|r| DecideRequest::from_json(r).expect("a request"));
     requests[1].images.push(dikast_models::PICTURE.to_vec());
     let outcome = runner().run(&clef_shape(), |shape| {
-        let sequences =
-            |cpu: &Engine<CpuBackend, Clef>| requests.each_ref().map(|r| cpu.prepare(r).expect("prepared")).into();
+        let sequences = |cpu: &Engine<CpuBackend, Clef>| {
+            requests.each_ref().map(|r| cpu.prepare(r).expect("prepared")).into()
+        };
         devices(&|| clef_model(&shape), &sequences, shape.group.is_some())
     });
     outcome.unwrap_or_else(|e| panic!("{e}"));
