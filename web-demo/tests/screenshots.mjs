@@ -11,7 +11,7 @@ const folder = process.argv[2] ?? '.';
 const PICTURES = {
   'web-light.png': { colorScheme: 'light', example: 'Hotel review' },
   'web-dark.png': { colorScheme: 'dark', example: 'News desk' },
-  'web-questions.png': { colorScheme: 'light', example: 'Support message', tab: '#questions', device: 'cpu' },
+  'web-questions.png': { colorScheme: 'light', example: 'Picture', tab: '#questions', device: 'cpu' },
 };
 
 const [server, browser] = await Promise.all([serve(), launch({ webgpu: true })]);
@@ -22,7 +22,7 @@ for (const [name, { colorScheme, example, tab = '', device = 'webgpu' }] of Obje
   await page.addInitScript((device) => localStorage.setItem('dikast-device', device), device);
   await page.goto(`${server.url}/${tab}`);
   await page.waitForFunction(() => document.querySelector('#state-more').textContent.includes('works offline'), { timeout: 120_000 });
-  await page.getByRole('button', { name: example }).click();
+  await page.locator('.examples').getByRole('button', { name: example }).click();
   const bars = tab === '' ? '#bars' : '#d-answers';
   await page.waitForSelector(`${bars}:not([hidden]):not(.stale) li`, { timeout: 120_000 });
   // Bars glide to their places.
