@@ -173,12 +173,15 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
         let head = (1..=72_usize.div_ceil(8 * unit.div_ceil(8)), share)
             .prop_map(move |(n, share)| (n * 8 * unit.div_ceil(8), share));
         let attention = (1..=2_usize, 1..=3_usize, head);
-        let linear = (1..=2_usize, 1..=3_usize, width(40), width(40));
+        // Keys and values of one width in all published models.
+        let alike = prop::sample::select(vec![32_usize, 64]).prop_map(move |n| n.next_multiple_of(unit));
+        let widths = prop_oneof![(width(40), width(40)), alike.prop_map(|n| (n, n))];
+        let linear = (1..=2_usize, 1..=3_usize, widths);
         let sections = (0..=usize::MAX / 2, 0..=usize::MAX / 2);
         let vision = (1..=2_usize, 1..=3_usize, 1..=5_usize, 1..=70_usize, 2..=6_usize);
         let joint = (1..=4_usize, 1..=20_usize, 0..=2_usize, 0..=2_usize, 1..=70_usize);
         // Four taps in all published models.
-        let taps = prop_oneof![Just(4_usize), 1..=6_usize];
+        let taps = prop_oneof![3 => Just(4_usize), 1 => 1..=6_usize];
         let rest = (width(150), width(200), taps, prop::bool::ANY, 0..1000_u64);
         (kinds, attention, linear, sections, vision, joint, rest).prop_map(move |parts| {
             let (kinds, attention, linear, (a, b), vision, joint, rest) = parts;
@@ -198,8 +201,8 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
                 ("head_dim", head_dim),
                 ("linear_num_key_heads", linear.0),
                 ("linear_num_value_heads", linear.0 * linear.1),
-                ("linear_key_head_dim", linear.2),
-                ("linear_value_head_dim", linear.3),
+                ("linear_key_head_dim", linear.2.0),
+                ("linear_value_head_dim", linear.2.1),
                 ("linear_conv_kernel_dim", taps),
             ] {
                 text[key] = value.into();
