@@ -158,11 +158,11 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
     // The rotation of codes, and what all widths are multiples of: whole groups, or any that a configuration allows.
     let kind = prop::sample::select(vec![
         (None, 1),
-        (None, 1),
         (None, 16),
         (None, 64),
         (Some(4), 4),
         (Some(16), 16),
+        (Some(64), 64),
         (Some(64), 64),
     ]);
     kind.prop_flat_map(|(group, unit)| {
@@ -175,7 +175,7 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
         let attention = (1..=2_usize, 1..=3_usize, head);
         // Keys and values of one width in all published models.
         let alike = prop::sample::select(vec![32_usize, 64]).prop_map(move |n| n.next_multiple_of(unit));
-        let widths = prop_oneof![(width(40), width(40)), alike.prop_map(|n| (n, n))];
+        let widths = prop_oneof![1 => (width(40), width(40)), 3 => alike.prop_map(|n| (n, n))];
         let linear = (1..=2_usize, 1..=3_usize, widths);
         let sections = (0..=usize::MAX / 2, 0..=usize::MAX / 2);
         let vision = (1..=2_usize, 1..=3_usize, 1..=5_usize, 1..=70_usize, 2..=6_usize);
@@ -188,7 +188,7 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
             let (kv_heads, shared, (head_dim, share)) = attention;
             let (hidden, intermediate, taps, exact, seed) = rest;
             let half = (head_dim as f64 * share) as usize / 2;
-            let (rows, columns) = (a % ((half + 2) / 3 + 1), b % ((half + 1) / 3 + 1));
+            let (rows, columns) = (a % (half.div_ceil(3) + 1), b % ((half + 1) / 3 + 1));
             let mut config = parsed(&clef::folder().join("model/config.json"));
             let kind = |full: &bool| if *full { "full_attention" } else { "linear_attention" };
             let text = &mut config["text_config"];
