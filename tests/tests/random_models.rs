@@ -187,6 +187,9 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
             let (kinds, attention, linear, (a, b), vision, joint, rest) = parts;
             let (kv_heads, shared, (head_dim, share)) = attention;
             let (hidden, intermediate, taps, exact, seed) = rest;
+            // Where widths are not any, tower, head and frequencies are whole fours too.
+            let four = |n: usize| if unit > 1 { n.next_multiple_of(4) } else { n };
+            let share = if unit > 1 && (head_dim as f64 * share / 8.0).fract() != 0.0 { 1.0 } else { share };
             let half = (head_dim as f64 * share) as usize / 2;
             let (rows, columns) = (a % (half.div_ceil(3) + 1), b % ((half + 1) / 3 + 1));
             let mut config = parsed(&clef::folder().join("model/config.json"));
@@ -214,17 +217,17 @@ fn clef_shape() -> impl Strategy<Value = ClefShape> {
             let (depth, heads, quarter, feed_forward, side) = vision;
             for (key, value) in [
                 ("depth", depth),
-                ("hidden_size", 4 * heads * quarter),
+                ("hidden_size", 4 * heads * four(quarter)),
                 ("num_heads", heads),
-                ("intermediate_size", feed_forward),
+                ("intermediate_size", four(feed_forward)),
                 ("num_position_embeddings", side * side),
                 ("out_hidden_size", hidden),
             ] {
                 tower[key] = value.into();
             }
             let (heads, of_head, routing_layers, layers, feedforward) = joint;
-            let head = json!({"hidden_size": hidden, "width": heads * of_head, "routing_layers": routing_layers,
-                "layers": layers, "heads": heads, "feedforward": feedforward});
+            let head = json!({"hidden_size": hidden, "width": heads * four(of_head), "routing_layers": routing_layers,
+                "layers": layers, "heads": heads, "feedforward": four(feedforward)});
             ClefShape { config, head, group, exact, seed }
         })
     })
