@@ -27,7 +27,7 @@ use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
 /// How many models of a family, unless the environment says otherwise.
-const CASES: u32 = 3;
+const CASES: u32 = 6;
 
 fn runner() -> TestRunner {
     let number = |name: &str, default: u64| {
