@@ -10,7 +10,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_rustls::TlsAcceptor;
 
 use crate::config::Config;
 
@@ -26,17 +27,26 @@ pub(crate) struct Connections {
     graceful: GracefulShutdown,
     room: Arc<Semaphore>,
     http: http1::Builder,
+    tls: Option<TlsAcceptor>,
+    /// How long a client may take to agree on TLS.
+    handshake: Duration,
 }
 
 impl Connections {
-    pub(crate) fn new(listener: TcpListener, router: Router, config: &Config) -> Self {
+    pub(crate) fn new(
+        listener: TcpListener,
+        router: Router,
+        tls: Option<TlsAcceptor>,
+        config: &Config,
+    ) -> Self {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(config.read_timeout)
             .max_buf_size(BUFFER)
             .max_headers(HEADERS);
         let room = Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS)));
-        Self { listener, router, graceful: GracefulShutdown::new(), room, http }
+        let graceful = GracefulShutdown::new();
+        Self { listener, router, graceful, room, http, tls, handshake: config.read_timeout }
     }
 
     /// Accepts one connection and serves it beside. May be dropped at any time.
@@ -54,10 +64,17 @@ impl Connections {
         // Answers are small and somebody waits for them.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(self.router.clone());
-        let connection = self.graceful.watch(self.http.serve_connection(TokioIo::new(stream), service));
+        let (http, watcher, tls) = (self.http.clone(), self.graceful.watcher(), self.tls.clone());
+        let handshake = self.handshake;
         tokio::spawn(async move {
             // How a connection broke is the client's business.
-            let _ = connection.await;
+            let _ = match tls {
+                None => watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await,
+                Some(tls) => {
+                    let Ok(Ok(stream)) = timeout(handshake, tls.accept(stream)).await else { return };
+                    watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await
+                }
+            };
             drop(permit);
         });
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dikast_core::backend::MemoryBudget;
 use prometheus::{
     Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts,
     Registry, TextEncoder,
@@ -25,6 +26,8 @@ pub(crate) struct Metrics {
     questions: IntCounterVec,
     truncated: IntCounter,
     lost: IntCounterVec,
+    memory: IntGaugeVec,
+    limited: IntCounter,
 }
 
 /// Seconds: from well under the smallest model's time to the time-outs of clients.
@@ -51,6 +54,9 @@ impl Metrics {
         let truncated =
             IntCounter::new("decisions_truncated_total", "Requests whose text or state was cut.")?;
         registry.register(Box::new(truncated.clone()))?;
+        let limited =
+            IntCounter::new("decisions_rate_limited_total", "Requests over the rate of their key.")?;
+        registry.register(Box::new(limited.clone()))?;
         let build = gauges("build_info", "The program that serves.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let seconds = |name: &str, help: &str, label: &str| histograms(name, help, label, &SECONDS);
@@ -76,6 +82,12 @@ impl Metrics {
             questions: counters("decisions_questions_total", "Questions answered, by type.", &["type"])?,
             truncated,
             lost: counters("decisions_device_lost_total", "Times that a device went away.", &["model"])?,
+            memory: gauges(
+                "decisions_gpu_memory_bytes",
+                "Device memory planned for a model; kind activations is for a full batch.",
+                &["model", "device", "kind"],
+            )?,
+            limited,
             registry,
         })
     }
@@ -117,6 +129,23 @@ impl Metrics {
     /// Questions of a type were answered.
     pub(crate) fn questions(&self, kind: &str, count: u64) {
         self.questions.with_label_values(&[kind]).inc_by(count);
+    }
+
+    /// A request came too soon after others of its key.
+    pub(crate) fn limited(&self) {
+        self.limited.inc();
+    }
+
+    /// What a model takes of a device. The host's own memory is not counted.
+    pub(crate) fn memory(&self, model: &str, device: usize, backend: &str, budget: &MemoryBudget) {
+        if backend == "cpu" {
+            return;
+        }
+        let device = device.to_string();
+        for (kind, bytes) in [("weights", budget.device_weights), ("activations", budget.activations)] {
+            let gauge = self.memory.with_label_values(&[model, device.as_str(), kind]);
+            gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
     }
 
     /// All counters as text, with the gauges as they are now: depth and readiness of each model.

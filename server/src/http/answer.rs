@@ -71,8 +71,9 @@ pub(super) async fn decide(
     let rows = sequence.by_question(done.logits.first().map_or(&[], Vec::as_slice));
     let receipt = DecideReceipt {
         model: slot.id.clone(),
-        backend: host.backend.clone(),
-        device: Some(host.device.clone()),
+        checkpoint_digest: host.digest.get().cloned(),
+        backend: host.device(done.device).backend.clone(),
+        device: Some(host.device(done.device).device.clone()),
         quantization: host.format.clone(),
         ..DecideReceipt::default()
     };
@@ -122,7 +123,8 @@ pub(super) async fn classify(
         let own: Vec<Vec<f32>> = rows.by_ref().take(prepared.sequences.len()).cloned().collect();
         let receipt = Receipt {
             model: slot.id.clone(),
-            backend: host.backend.clone(),
+            checkpoint_digest: host.digest.get().cloned(),
+            backend: host.device(done.device).backend.clone(),
             quantization: host.format.clone(),
             ..Receipt::default()
         };

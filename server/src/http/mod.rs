@@ -3,11 +3,13 @@
 mod answer;
 mod body;
 mod context;
+mod cors;
 mod deadline;
 mod decide;
 mod decompress;
 mod exchange;
 mod labels;
+mod linger;
 mod ops;
 mod pages;
 mod reply;
@@ -21,10 +23,17 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use crate::app::App;
+use crate::error::ServeError;
+
+pub(crate) use cors::cors;
 
 /// All routes.
-pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+///
+/// # Errors
+/// An origin that is none, see [`cors`].
+pub(crate) fn router(app: Arc<App>) -> Result<Router, ServeError> {
+    let cors = cors(&app.config.cors_origins)?;
+    let router = Router::new()
         .route("/v1/systemone", post(decide::systemone))
         .route("/systemone", post(decide::systemone))
         .route("/api/alpha/decisions", post(decide::systemone))
@@ -54,5 +63,10 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .fallback(pages::not_found)
         .method_not_allowed_fallback(pages::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), exchange::around))
-        .with_state(app)
+        .with_state(app);
+    // Around everything else: browsers ask for permission without a key.
+    Ok(match cors {
+        Some(cors) => router.layer(cors),
+        None => router,
+    })
 }

@@ -50,6 +50,8 @@ pub(crate) enum Kind {
     Method,
     /// An encoding or a type of the body that is not read.
     MediaType,
+    /// The key has sent too many requests.
+    Limited,
     /// No place or no time for it now.
     Overloaded,
     /// A fault of the server.
@@ -136,6 +138,12 @@ impl Failure {
         Self { retry_after: Some(retry_after), ..Self::new(Kind::Overloaded, code, message) }
     }
 
+    /// A key that has sent too many requests.
+    pub(crate) fn limited(retry_after: Duration) -> Self {
+        let message = "this key has sent too many requests; Retry-After says when it may send the next";
+        Self { retry_after: Some(retry_after), ..Self::new(Kind::Limited, "rate_limit_exceeded", message) }
+    }
+
     /// A fault of the server.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, "internal_error", message)
@@ -154,6 +162,7 @@ impl Failure {
             Kind::UnknownModel | Kind::NotFound => 404,
             Kind::Method => 405,
             Kind::MediaType => 415,
+            Kind::Limited => 429,
             Kind::Overloaded => 503,
             Kind::Internal => 500,
         }
@@ -199,6 +208,7 @@ impl Failure {
         match self.kind {
             Kind::Unauthorized => "authentication_error",
             Kind::UnknownModel | Kind::NotFound => "not_found_error",
+            Kind::Limited => "rate_limit_error",
             Kind::Overloaded => "overloaded_error",
             Kind::Internal => "internal_error",
             _ => "invalid_request_error",
@@ -214,7 +224,7 @@ impl Failure {
 
     fn tei_type(&self) -> &'static str {
         match self.kind {
-            Kind::Overloaded => "Overloaded",
+            Kind::Limited | Kind::Overloaded => "Overloaded",
             Kind::Internal => "Backend",
             Kind::Unauthorized => "Unauthorized",
             Kind::UnknownModel | Kind::NotFound => "NotFound",
@@ -231,7 +241,7 @@ impl Failure {
             Kind::Unauthorized => 10_000,
             Kind::UnknownModel => 7000,
             Kind::NotFound | Kind::Method => 7001,
-            Kind::Overloaded => 3040,
+            Kind::Limited | Kind::Overloaded => 3040,
             Kind::Internal => 5000,
         }
     }
