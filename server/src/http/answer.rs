@@ -40,7 +40,7 @@ impl Call {
     ) -> Result<Self, Failure> {
         let in_flight = app.enter()?;
         let deadline = deadline::of(context, headers)?;
-        let (json, room) = body::json(app, headers, body).await?;
+        let (json, room) = body::json(app, context, headers, body).await?;
         Ok(Self { body: json, deadline, _in_flight: in_flight, _room: room })
     }
 }

@@ -18,7 +18,7 @@ use crate::wire::dialect::Dialect;
 use crate::wire::failure::Failure;
 
 /// Paths that need no key: probes, counters, and what a browser asks first.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 10] = [
     "/livez",
     "/readyz",
     "/health",
@@ -27,6 +27,7 @@ const OPEN: [&str; 9] = [
     "/metrics",
     "/gliclass/-/healthz",
     "/openapi.json",
+    "/docs",
     "/favicon.ico",
 ];
 

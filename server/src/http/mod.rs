@@ -10,8 +10,10 @@ mod decompress;
 mod exchange;
 mod labels;
 mod linger;
+mod multipart;
 mod ops;
 mod pages;
+mod receipt;
 mod reply;
 mod submit;
 mod tokenize;
@@ -60,6 +62,7 @@ pub(crate) fn router(app: Arc<App>) -> Result<Router, ServeError> {
         .route("/metrics", get(ops::metrics))
         .route("/info", get(ops::info))
         .route("/openapi.json", get(pages::openapi))
+        .route("/docs", get(pages::docs))
         .fallback(pages::not_found)
         .method_not_allowed_fallback(pages::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), exchange::around))

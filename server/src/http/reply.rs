@@ -9,6 +9,7 @@ use axum::response::Response;
 use dikast_core::request::Json;
 
 use super::context::{Context, Facts};
+use super::receipt;
 use crate::queue::Done;
 use crate::wire::failure::{Failure, Kind};
 
@@ -19,11 +20,13 @@ pub(super) struct Answered {
     /// Times of the longest of its parts.
     pub(super) waited: Duration,
     pub(super) ran: Duration,
+    /// Where it comes from, if the caller asked.
+    pub(super) receipt: Option<Json>,
 }
 
 impl Answered {
     pub(super) fn new(body: Json, facts: Facts, done: &Done) -> Self {
-        Self { body, facts, waited: done.waited, ran: done.ran }
+        Self { body, facts, waited: done.waited, ran: done.ran, receipt: None }
     }
 }
 
@@ -35,6 +38,9 @@ pub(super) fn reply(context: &Context, outcome: Result<Answered, Failure>) -> Re
             let milliseconds = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
             set(&mut response, HeaderName::from_static("x-queue-ms"), &milliseconds(answered.waited));
             set(&mut response, HeaderName::from_static("x-inference-ms"), &milliseconds(answered.ran));
+            if let Some(receipt) = answered.receipt {
+                set(&mut response, HeaderName::from_static(receipt::HEADER), &receipt.to_string());
+            }
             response.extensions_mut().insert(answered.facts);
             response
         }

@@ -120,6 +120,14 @@ impl Loaded {
         }
     }
 
+    /// The device of that number.
+    pub(crate) fn device(&self, number: usize) -> &Facts {
+        match self {
+            Self::Clef(host) => host.device(number),
+            Self::GliClass(host) => host.device(number),
+        }
+    }
+
     /// SHA-256 of its weights, once it is computed.
     pub(crate) fn digest(&self) -> Option<&str> {
         let digest = match self {
