@@ -129,7 +129,13 @@ pub(crate) fn limit_memory(bytes: Option<u64>) {
 }
 
 pub(crate) fn open_cuda() -> Result<CudaBackend> {
-    CudaBackend::open(CudaOptions { memory_budget: MEMORY_BUDGET.get().copied(), ..CudaOptions::default() })
+    open_cuda_at(CudaOptions::default().device)
+}
+
+/// The CUDA device of that number.
+pub(crate) fn open_cuda_at(device: usize) -> Result<CudaBackend> {
+    let memory_budget = MEMORY_BUDGET.get().copied();
+    CudaBackend::open(CudaOptions { device, memory_budget, ..CudaOptions::default() })
 }
 
 pub(crate) fn open_cpu() -> Result<CpuBackend> {
