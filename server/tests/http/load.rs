@@ -151,4 +151,26 @@ fn answers_do_not_depend_on_the_load() {
     assert!(batches < 90.0, "{batches} batches for 96 requests");
     server.stop();
     assert!(server.join().is_ok());
+    // Nor on how many devices there are.
+    let several = start(config(), vec![Controls::default().clef_on(3)]);
+    let address = several.address();
+    let together: Vec<_> =
+        (0..48).map(|i| (i, thread::spawn(move || post(address, "/v1/systemone", &body(i))))).collect();
+    for (i, thread) in together {
+        let reply = thread.join().expect("an answer");
+        assert_eq!((reply.status, &reply.body), (200, &alone[i]), "{i}");
+    }
+    several.stop();
+    assert!(several.join().is_ok());
+}
+
+/// perf-01, the part that is no time: what is too long never comes near the device.
+#[test]
+fn a_refusal_costs_no_device_time() {
+    let (controls, server) = gated(config());
+    let arrived = controls.arrived();
+    let refused = post(server.address(), "/v1/systemone", &noul(&"far too long ".repeat(20_000)));
+    assert_eq!((refused.status, controls.arrived()), (413, arrived), "{refused:?}");
+    server.stop();
+    assert!(server.join().is_ok());
 }
