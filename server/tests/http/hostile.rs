@@ -168,7 +168,7 @@ fn a_client_that_only_sends_learns_why_it_was_refused() {
     let sent = |headers: &[(&str, &str)]| {
         let whole = request("POST", "/v1/systemone", headers, &large);
         let mut stream = std::net::TcpStream::connect(shared()).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
+        stream.set_read_timeout(Some(Duration::from_secs(300))).expect("set");
         stream.write_all(&whole).expect("all of it is taken");
         receive(stream)
     };
@@ -190,7 +190,7 @@ fn memory_stays_bounded_under_refused_bodies() {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
     };
     let before = resident();
-    let threads: Vec<_> = (0..8)
+    let threads: Vec<_> = (0..4)
         .map(|_| {
             std::thread::spawn(|| {
                 // More than the 13 MiB that are read, sent in pieces of one.
@@ -198,7 +198,7 @@ fn memory_stays_bounded_under_refused_bodies() {
                 for _ in 0..4 {
                     let mut stream = open(shared(), head);
                     let piece = vec![b'['; 1 << 20];
-                    for _ in 0..64 {
+                    for _ in 0..32 {
                         if stream.write_all(&piece).is_err() {
                             break;
                         }
@@ -208,8 +208,8 @@ fn memory_stays_bounded_under_refused_bodies() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-    // 2 GiB were sent. Other tests of this program run beside this one, so the bound is wide.
+    // Half a GiB was sent. Other tests of this program run beside this one, so the bound is wide.
     let after = resident();
-    assert!(after < before + 1024, "{before} MiB, then {after} MiB");
+    assert!(after < before + 400, "{before} MiB, then {after} MiB");
     assert_eq!(get(shared(), "/readyz").status, 200);
 }
