@@ -21,7 +21,8 @@ impl FromStr for Rate {
 
     /// `20/s`, `600/m` or `5000/h`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "requests per second, minute or hour are allowed, such as 20/s, 600/m or 5000/h".to_owned();
+        let wrong =
+            || "requests per second, minute or hour are allowed, such as 20/s, 600/m or 5000/h".to_owned();
         let (requests, unit) = text.trim().split_once('/').ok_or_else(wrong)?;
         let seconds = match unit.trim() {
             "s" => 1,

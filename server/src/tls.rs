@@ -28,7 +28,8 @@ impl std::fmt::Debug for Tls {
 
 /// What takes connections over.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {
-    let setting = |what: &str, why: &dyn std::fmt::Display| ServeError::Setting(format!("TLS: {what}: {why}"));
+    let setting =
+        |what: &str, why: &dyn std::fmt::Display| ServeError::Setting(format!("TLS: {what}: {why}"));
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&tls.certificates)
         .collect::<Result<_, _>>()
         .map_err(|e| setting("the certificates", &e))?;

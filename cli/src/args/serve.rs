@@ -50,7 +50,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, help_heading = "Models")]
     pub(crate) any_model: bool,
     /// Labels of the routes whose requests have none, with commas between them.
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', env = "DIKAST_DEFAULT_LABELS", help_heading = "Models")]
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_delimiter = ',',
+        env = "DIKAST_DEFAULT_LABELS",
+        help_heading = "Models"
+    )]
     pub(crate) default_labels: Vec<String>,
 
     /// Address and port to listen on; port 0 picks a free one, which is printed.
@@ -85,7 +91,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "DIKAST_TLS_KEY", help_heading = "Network")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Origin whose pages browsers may let call, such as https://example.com, or * for all; may be repeated.
-    #[arg(long = "cors-origin", value_name = "ORIGIN", value_delimiter = ',', env = "DIKAST_CORS_ORIGIN", help_heading = "Network")]
+    #[arg(
+        long = "cors-origin",
+        value_name = "ORIGIN",
+        value_delimiter = ',',
+        env = "DIKAST_CORS_ORIGIN",
+        help_heading = "Network"
+    )]
     pub(crate) cors_origins: Vec<String>,
     /// Listen on an address that other machines reach, without a key.
     #[arg(long, help_heading = "Network")]
@@ -94,7 +106,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 13 << 20, env = "DIKAST_MAX_BODY", help_heading = "Network")]
     pub(crate) max_body: usize,
     /// Most open connections; further ones wait.
-    #[arg(long, value_name = "N", default_value_t = 2048, env = "DIKAST_CONNECTIONS", help_heading = "Network")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2048,
+        env = "DIKAST_CONNECTIONS",
+        help_heading = "Network"
+    )]
     pub(crate) connections: usize,
     /// How long a head, and how long a body, may take to arrive.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", env = "DIKAST_READ_TIMEOUT", help_heading = "Network")]
@@ -110,7 +128,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1 << 16, env = "DIKAST_QUEUE_TOKENS", help_heading = "Scheduling")]
     pub(crate) queue_tokens: usize,
     /// Most requests waiting and running, for each model; further ones get 503.
-    #[arg(long, value_name = "N", default_value_t = 1024, env = "DIKAST_QUEUE_REQUESTS", help_heading = "Scheduling")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1024,
+        env = "DIKAST_QUEUE_REQUESTS",
+        help_heading = "Scheduling"
+    )]
     pub(crate) queue_requests: usize,
     /// How long a request may wait for its turn.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", env = "DIKAST_QUEUE_TIMEOUT", help_heading = "Scheduling")]

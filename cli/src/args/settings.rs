@@ -110,7 +110,9 @@ fn values(key: &str, value: Value) -> Result<Vec<String>, String> {
         Value::Integer(number) => Ok(number.to_string()),
         Value::Float(number) => Ok(number.to_string()),
         Value::Boolean(flag) => Ok(flag.to_string()),
-        other => Err(format!("{key}: {} found, a string, a number or a boolean is allowed", other.type_str())),
+        other => {
+            Err(format!("{key}: {} found, a string, a number or a boolean is allowed", other.type_str()))
+        }
     };
     match value {
         Value::Array(all) => all.into_iter().map(one).collect(),
@@ -173,7 +175,8 @@ mod tests {
         }
         // What is printed is a file with the same meaning.
         let again = printed(&text, &[]).expect("settings");
-        let bare = |text: &str| text.lines().map(|l| l.split("  # ").next().map(str::to_owned)).collect::<Vec<_>>();
+        let bare =
+            |text: &str| text.lines().map(|l| l.split("  # ").next().map(str::to_owned)).collect::<Vec<_>>();
         assert_eq!(bare(&again), bare(&text));
     }
 

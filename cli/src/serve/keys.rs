@@ -31,9 +31,10 @@ pub(super) fn read(key: Option<&str>, file: Option<&Path>) -> Result<Vec<Key>> {
                 continue;
             }
             // The message must not show the key.
-            keys.push(self::line(line).map_err(|why| {
-                Failure::usage(format!("{}, line {number}: {why}", path.display()))
-            })?);
+            keys.push(
+                self::line(line)
+                    .map_err(|why| Failure::usage(format!("{}, line {number}: {why}", path.display())))?,
+            );
         }
         // A file that lost its content must not open the server.
         if keys.len() == before {

@@ -66,8 +66,9 @@ pub(super) async fn decide(
         let sequence = host.model.sequence(&request, host.max_tokens, &media_limits(host.max_tokens))?;
         Ok((request, Arc::new(sequence)))
     });
-    let (request, sequence) = prepared.await?;
+    let ((request, sequence), prepared) = prepared.await?;
     let done = submit::logits(app, slot, host, deadline, sequence.clone()).await?;
+    let done = Done { prepared, ..done };
     let rows = sequence.by_question(done.logits.first().map_or(&[], Vec::as_slice));
     let receipt = DecideReceipt {
         model: slot.id.clone(),
@@ -115,8 +116,9 @@ pub(super) async fn classify(
         let all: Vec<Prepared> = all.collect::<Result<_, _>>()?;
         Ok((requests, Arc::new(all)))
     });
-    let (requests, prepared) = prepared.await?;
+    let ((requests, prepared), took) = prepared.await?;
     let done = submit::logits(app, slot, host, deadline, prepared.clone()).await?;
+    let done = Done { prepared: took, ..done };
     let mut rows = done.logits.iter();
     let mut all = Vec::with_capacity(requests.len());
     for (request, prepared) in requests.iter().zip(prepared.iter()) {

@@ -6,9 +6,10 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use crate::error::ServeError;
 
 /// Headers of answers that a page may read.
-const SHOWN: [&str; 8] = [
+const SHOWN: [&str; 9] = [
     "x-request-id",
     "x-typesafe-request-id",
+    "x-prepare-ms",
     "x-queue-ms",
     "x-inference-ms",
     "x-dikast-receipt",
@@ -61,7 +62,9 @@ mod tests {
         for good in ["https://example.com", "http://localhost:5173", "http://[::1]:80"] {
             assert!(read(good).is_ok(), "{good}");
         }
-        for bad in ["example.com", "https://example.com/", "https://", "https://Example.com", "https://*.a.b", ""] {
+        for bad in
+            ["example.com", "https://example.com/", "https://", "https://Example.com", "https://*.a.b", ""]
+        {
             assert!(read(bad).is_err(), "{bad}");
         }
         assert!(cors(&[]).is_ok_and(|layer| layer.is_none()));

@@ -101,7 +101,8 @@ async fn labels(
             questions: answers.len() as u64,
             ..Facts::default()
         };
-        let receipt = receipt::wanted(headers).then(|| receipt::of_labels(&answers, host.device(done.device)));
+        let receipt =
+            receipt::wanted(headers).then(|| receipt::of_labels(&answers, host.device(done.device)));
         Ok(Answered { receipt, ..Answered::new(respond(&answers, &told), facts, &done) })
     };
     reply(context, outcome.await)

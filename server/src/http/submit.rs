@@ -25,14 +25,14 @@ pub(super) fn ready(slot: &Slot) -> Result<&Loaded, Failure> {
     }
 }
 
-/// Prepares a request on one of the threads for that; not at all if the queue is full anyway.
+/// Prepares a request on one of the threads for that, and says how long that took; not at all if the queue is full anyway.
 pub(super) async fn prepare<M, T, F>(
     app: &App,
     slot: &Slot,
     host: &Arc<Host<M>>,
     deadline: Option<Instant>,
     work: F,
-) -> Result<T, Failure>
+) -> Result<(T, Duration), Failure>
 where
     M: Model + Send + Sync + 'static,
     M::Sequence: Send,
@@ -53,8 +53,9 @@ where
     let start = Instant::now();
     let host = host.clone();
     let prepared = blocking(move || work(&host)).await??;
-    app.metrics.prepared(&slot.id, start.elapsed());
-    Ok(prepared)
+    let took = start.elapsed();
+    app.metrics.prepared(&slot.id, took);
+    Ok((prepared, took))
 }
 
 /// Waits for the logits of a request. Dropped, it leaves its place to others.

@@ -126,7 +126,12 @@ impl<M: Family> Shared<M> {
         up: Sender<(usize, Facts)>,
     ) -> Result<()> {
         let outcome = self.engine(open).and_then(|mut engine| {
-            self.metrics.memory(&self.slot.id, device, &engine.backend().capabilities().backend, &engine.budget()?);
+            self.metrics.memory(
+                &self.slot.id,
+                device,
+                &engine.backend().capabilities().backend,
+                &engine.budget()?,
+            );
             self.slot.set(device, Status::Ready);
             let watch = Watcher {
                 metrics: self.metrics.of(&self.slot.id),

@@ -58,6 +58,8 @@ pub(crate) struct Done {
     pub(crate) logits: Vec<Vec<f32>>,
     /// The device that did the last of it, counted from 0.
     pub(crate) device: usize,
+    /// What was needed to make the sequences, before they came here; set by who made them.
+    pub(crate) prepared: Duration,
     /// From the arrival to the first turn.
     pub(crate) waited: Duration,
     /// From the first turn to the end of the last one.

@@ -157,6 +157,7 @@ impl<S> State<S> {
                 let done = Done {
                     logits: job.logits.into_iter().flatten().collect(),
                     device: job.device,
+                    prepared: Duration::ZERO,
                     waited: started.saturating_duration_since(job.arrived),
                     ran: started.elapsed(),
                 };

@@ -31,7 +31,10 @@ pub(crate) fn attach(body: &mut Json, parts: Vec<Part>) -> Result<(), Failure> {
             let wanted = string(&field, &wanted)?;
             let found = parts.iter_mut().find(|part| part.as_ref().is_some_and(|part| part.name == wanted));
             let Some(part) = found.and_then(Option::take) else {
-                return Err(Failure::invalid(field, "no part of the body has this name, or another asset has it"));
+                return Err(Failure::invalid(
+                    field,
+                    "no part of the body has this name, or another asset has it",
+                ));
             };
             let most = MediaLimits::default().image_bytes as u64;
             if part.bytes.len() as u64 > most {
@@ -70,9 +73,13 @@ mod tests {
     fn nothing_is_lost_in_silence() {
         let one = r#"{"assets":{"p":{"type":"image","part":"a"}}}"#;
         let two = r#"{"assets":{"p":{"type":"image","part":"a"},"q":{"type":"image","part":"a"}}}"#;
-        for (body, parts) in [(one, &["b"][..]), (one, &["a", "b"]), (one, &[]), (two, &["a"]), ("{}", &["a"]), ("[]", &["a"])]
+        for (body, parts) in
+            [(one, &["b"][..]), (one, &["a", "b"]), (one, &[]), (two, &["a"]), ("{}", &["a"]), ("[]", &["a"])]
         {
-            assert!(attached(body, parts).is_err_and(|f| f.field.is_some_and(|f| f.starts_with("assets"))), "{body}");
+            assert!(
+                attached(body, parts).is_err_and(|f| f.field.is_some_and(|f| f.starts_with("assets"))),
+                "{body}"
+            );
         }
     }
 }

@@ -254,7 +254,9 @@ fn served_scores_are_the_references() {
             let reply = post(shared(), "/v1/classify/zero-shot", &body);
             assert_eq!(reply.status, 200, "{reply:?}");
             let scores = reply.json();
-            assert!(list(&scores).windows(2).all(|w| number(&at(&w[0], "score")) >= number(&at(&w[1], "score"))));
+            assert!(
+                list(&scores).windows(2).all(|w| number(&at(&w[0], "score")) >= number(&at(&w[1], "score")))
+            );
             for (label, expected) in list(&labels).iter().zip(list(&at(case, field))) {
                 let score = list(&scores).iter().find(|s| at(s, "label") == *label).expect("every label");
                 worst = worst.max((number(&at(score, "score")) - number(expected)).abs());

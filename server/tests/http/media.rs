@@ -108,7 +108,8 @@ fn spellings_of_one_picture() {
         assert_eq!(reply.status, status, "{reply:?}");
     }
     assert_eq!(form("/gliclass", &broken).status, 415);
-    let nameless = send(shared(), "POST", "/v1/systemone", &[("content-type", "multipart/form-data")], &broken);
+    let nameless =
+        send(shared(), "POST", "/v1/systemone", &[("content-type", "multipart/form-data")], &broken);
     assert_eq!(nameless.status, 415);
 }
 

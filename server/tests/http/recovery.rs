@@ -136,8 +136,7 @@ fn several_devices_work_at_once_and_one_that_stays_away_is_missed_by_nobody() {
 fn a_device_that_does_not_open_ends_the_server() {
     let controls = Controls::default();
     controls.break_for_good();
-    let server =
-        dikast_server::Server::start(config(), vec![controls.clef_on(3)]).expect("it listens");
+    let server = dikast_server::Server::start(config(), vec![controls.clef_on(3)]).expect("it listens");
     assert!(!server.wait_ready());
     assert!(matches!(server.join(), Err(ServeError::Model { .. })));
 }

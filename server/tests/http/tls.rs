@@ -48,7 +48,8 @@ fn a_server_with_a_certificate_speaks_tls_only() {
         (tls.certificates.clone(), b"nothing".to_vec()),
         (tls.certificates.clone(), other.signing_key.serialize_pem().into_bytes()),
     ] {
-        let outcome = Server::start(Config { tls: Some(Tls { certificates, key }), ..config() }, vec![clef()]);
+        let outcome =
+            Server::start(Config { tls: Some(Tls { certificates, key }), ..config() }, vec![clef()]);
         assert!(matches!(&outcome, Err(ServeError::Setting(m)) if m.contains("TLS")), "{outcome:?}");
     }
 }
@@ -73,7 +74,10 @@ fn only_pages_of_listed_origins_may_call() {
     let (permission, answer) = ask("https://a.example");
     assert_eq!((permission.status, answer.status), (200, 200), "{permission:?}");
     for name in ["authorization", "content-type", "x-request-id", "x-typesafe-sdk-version"] {
-        assert!(permission.header("access-control-allow-headers").is_some_and(|v| v.contains(name)), "{name}");
+        assert!(
+            permission.header("access-control-allow-headers").is_some_and(|v| v.contains(name)),
+            "{name}"
+        );
     }
     for reply in [&permission, &answer] {
         assert_eq!(reply.header("access-control-allow-origin"), Some("https://a.example"));
