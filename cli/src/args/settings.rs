@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{OsStr, Resettable};
+use clap::builder::OsStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::{Table, Value};
@@ -139,7 +139,7 @@ fn printable(arg: &Arg, raw: &[String]) -> Option<Value> {
 /// Nothing asks for a variable of the environment any more: what it says was read.
 #[cfg(test)]
 fn without_environment(command: Command) -> Command {
-    command.mut_subcommand(SERVE, |serve| serve.mut_args(|arg| arg.env(Resettable::Reset)))
+    command.mut_subcommand(SERVE, |serve| serve.mut_args(|arg| arg.env(clap::builder::Resettable::Reset)))
 }
 
 #[cfg(test)]

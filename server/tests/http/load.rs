@@ -115,10 +115,11 @@ fn deadlines_hold() {
     let running = open(address, &request("POST", "/v1/systemone", &[], body(0).as_bytes()));
     until("it runs", || controls.arrived() == 2);
     let late = send(address, "POST", "/v1/systemone", &[("x-request-timeout", "50ms")], body(1).as_bytes());
-    assert_eq!((late.status, late.at("error.code").as_str()), (503, Some("deadline_exceeded")));
+    assert_eq!((late.status, late.at("error.code").as_str()), (408, Some("deadline_exceeded")));
     // Without a deadline of its own, a request waits for its turn no longer than the server's limit.
     let late = post(address, "/v1/systemone", &body(2));
-    assert_eq!((late.status, late.at("error.code").as_str()), (503, Some("deadline_exceeded")));
+    assert_eq!((late.status, late.at("error.code").as_str()), (503, Some("queue_timeout")));
+    assert!(late.header("retry-after").is_some());
     let wrong = send(address, "POST", "/v1/systemone", &[("x-request-timeout", "soon")], body(3).as_bytes());
     assert_eq!(wrong.status, 422);
     assert_eq!(metric(address, DEPTH), 1.0);
