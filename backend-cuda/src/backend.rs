@@ -8,20 +8,21 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
 use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, Prefix, StepTime, Taps};
 use dikast_core::checkpoint::Weights;
-use dikast_core::graph::{DType, Graph, Sizes, TensorId};
+use dikast_core::graph::{DType, Graph, Sizes, Step, TensorId};
 use dikast_core::numerics::e4m3;
 use dikast_core::{Error, Result};
 use half::{bf16, f16};
 
 use crate::compile::{Kernels, default_cache};
 use crate::device::{Device, Target};
+use crate::forms::Form;
 use crate::inputs::{InputLayout, Kept};
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
 use crate::plan::{Builder, Prefetch, Program, arena_bytes, arena_bytes_prefix};
 use crate::prefix::{CudaSnapshot, Pieces, UNIT};
 use crate::resident::CudaResident;
-use crate::{bucket, sources, support};
+use crate::{bucket, sources, split, support};
 
 /// Labels and sequences of the largest bucket for which the shared arena has room.
 const ARENA_COUNTS: usize = 512;
@@ -45,10 +46,15 @@ pub struct CudaOptions {
     pub embedded: bool,
     /// Uses the kernels for any chip even where there are better ones: to test them.
     pub portable: bool,
+    /// Takes the kernel of few tokens for FP8 products where it should be faster; results are the same without.
+    pub few: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
     pub prefetch: Prefetch,
+    /// Keeps rows between the heads' products as two bfloat16 planes, and lets neighbouring steps share a launch, where the chip
+    /// and the weights allow it.
+    pub split_rows: bool,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
 }
@@ -62,8 +68,10 @@ impl Default for CudaOptions {
             cache: default_cache(),
             embedded: true,
             portable: false,
+            few: true,
             early: true,
             prefetch: Prefetch::default(),
+            split_rows: true,
             poison: false,
         }
     }
@@ -76,6 +84,7 @@ pub struct CudaBackend {
     pub(crate) kernels: Kernels,
     capabilities: Capabilities,
     pub(crate) options: CudaOptions,
+    preferred: Vec<(usize, usize, &'static str)>,
 }
 
 /// A graph ready for every batch that fits a bucket.
@@ -138,7 +147,7 @@ impl CudaBackend {
                 ("shared memory of a block".to_owned(), device.shared.to_string()),
             ],
         };
-        Ok(Self { device, kernels, capabilities, options })
+        Ok(Self { device, kernels, capabilities, options, preferred: Vec::new() })
     }
 
     /// Whether a model would load now: kernels for this device, and memory for weights and activations.
@@ -150,6 +159,18 @@ impl CudaBackend {
         self.kernels.check()?;
         let weights = CudaResident::bytes(graph, weights)?;
         CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
+    }
+
+    /// Another [`CudaOptions::split_rows`] for the plans made from here on: to compare.
+    pub fn set_split_rows(&mut self, split_rows: bool) {
+        self.options.split_rows = split_rows;
+    }
+
+    /// Another [`CudaOptions::few`] for the plans made from here on, and for the FP8 products of some shapes, weight rows and
+    /// depth, a kernel by its entry point where it can do them: to compare.
+    pub fn set_products(&mut self, few: bool, preferred: &[(usize, usize, &'static str)]) {
+        self.options.few = few;
+        self.preferred = preferred.to_vec();
     }
 
     /// Another [`CudaOptions::prefetch`] for the plans made from here on: to compare.
@@ -198,6 +219,13 @@ impl CudaBackend {
         bucket: Sizes,
         keep_all: bool,
     ) -> Builder<'a> {
+        let split = self.split(graph, resident);
+        // Where every tensor is kept, steps run one by one.
+        let together = if keep_all {
+            (0..graph.steps().len()).collect()
+        } else {
+            split::together(graph, &split, &bucket)
+        };
         Builder {
             device: &self.device,
             kernels: &self.kernels,
@@ -209,11 +237,32 @@ impl CudaBackend {
             output: None,
             arena: resident.arena.address(),
             layout: layout::arena(graph, &bucket, keep_all),
-            stored: layout::storage(graph),
+            stored: stored(graph, &split),
+            split,
+            together,
             portable: self.options.portable,
+            few: self.options.few,
+            preferred: &self.preferred,
             prefetch: self.options.prefetch,
             prefix: Prefix::None,
             pieces: None,
+        }
+    }
+
+    /// Which tensors are split rows, by index: all that may be, if every product over such has weights in bfloat16.
+    fn split(&self, graph: &Graph, resident: &CudaResident) -> Vec<bool> {
+        let split = split::rows(graph);
+        let one_plane = |step: &Step| match *step {
+            Step::Linear { x, weight, .. } if split[x.index()] => {
+                matches!(resident.address((weight, Form::Real { half: 0 })), Ok((_, 0)))
+            }
+            _ => true,
+        };
+        let hopper = self.device.target == Target::Hopper && !self.options.portable;
+        if hopper && self.options.split_rows && graph.steps().iter().all(one_plane) {
+            split
+        } else {
+            vec![false; split.len()]
         }
     }
 
@@ -383,7 +432,7 @@ impl CudaBackend {
         let program = Builder { arena: arena.address(), ..builder }.build()?;
         self.submit(&program)?;
         self.device.synchronize("running the tapped forward")?;
-        let stored = layout::storage(&plan.graph);
+        let stored = stored(&plan.graph, &self.split(&plan.graph, resident));
         for id in taps.wanted().to_vec() {
             let offset = program.layout.offsets[id.index()].unwrap_or(0) as usize;
             taps.put(
@@ -393,6 +442,12 @@ impl CudaBackend {
         }
         Ok(())
     }
+}
+
+/// The format of every tensor, by index, given those that are split rows.
+fn stored(graph: &Graph, split: &[bool]) -> Vec<Stored> {
+    let stored = layout::storage(graph).into_iter().zip(split);
+    stored.map(|(stored, split)| if *split { Stored::Split } else { stored }).collect()
 }
 
 /// The real rows of a tensor as f32.
@@ -409,6 +464,17 @@ fn widened(
     match tensor.dtype {
         DType::F32 => Ok(match stored {
             Stored::F32 => arena.read(offset, elements)?,
+            Stored::Split => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
+                let capacity = layout::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
+                let width = elements.checked_div(rows).unwrap_or(0);
+                let planes: Vec<u16> = arena.read(offset, 2 * capacity * width)?;
+                let value = |at: usize| bf16::from_bits(planes[at]).to_f32();
+                (0..rows)
+                    .flat_map(|r| (0..width).map(move |k| layout::split_offset(r, k, capacity) / 2))
+                    .map(|at| value(at) + value(at + capacity * width))
+                    .collect()
+            }
             Stored::F16 => {
                 arena.read::<u16>(offset, elements)?.into_iter().map(|b| f16::from_bits(b).to_f32()).collect()
             }

@@ -1,32 +1,39 @@
 """PyTorch beside the CUDA backend, on the same card and in the same run: the peers of NOTES.md.
 
-    python3 benchmarks/cuda/torch_side.py --out torch.json [--quick] [--warm]
+    python3 benchmarks/cuda/torch_side.py --out torch.json [--quick] [--warm] [--seconds N]
 
 * The mT5-XL encoder (24 blocks, 2048/5120, 32 heads of 64; random weights, no heads), written here as leanly as PyTorch
-  allows (q, k, v and both halves of the gate as one product each, scaled_dot_product_attention): BF16 eager, BF16 compiled
-  and captured in a CUDA graph, FP8 with row scales (torch._scaled_mm), compiled and captured too. Times from token ids on
-  the device to the last hidden state, device synchronized: median and 99th percentile. Where a compiled encoder cannot be
-  captured here, it is timed with the graphs that the compiler makes itself ("reduce-overhead"), and the reason is printed.
-  --warm only compiles, so that a later run in the same TORCHINDUCTOR_CACHE_DIR finds the kernels made.
+  allows (q, k, v and both halves of the gate as one product each, scaled_dot_product_attention): BF16 and FP8 with row scales
+  (torch._scaled_mm), each eager in a CUDA graph and compiled in a CUDA graph; BF16 eager without one too. One block is
+  compiled, as a function of its weights, so that all 24 share one program a size; the graph is that of the whole encoder.
+  Times from token ids on the device to the last hidden state, device synchronized: median and 99th percentile.
+  --warm only compiles, so that a later run in the same TORCHINDUCTOR_CACHE_DIR finds the programs made.
 * Its four FP8 products by cuBLASLt (torch._scaled_mm): with one scale a tensor and with row scales; captured graphs over
   weight copies of 256 MB together, so that weights come from memory.
+
+Every figure is printed and saved as it comes; none begins after --seconds. A peer that does not run is named with its error.
 """
 
 import argparse
 import json
+import os
 import statistics
 import time
 import traceback
 
-import torch
-from torch.nn import functional as F
+# A block has a handful of kernels: processes that compile beside this one take longer to start than those take to compile.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+START = time.perf_counter()
+
+import torch  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
 
 SHAPES = {"qkv": (6144, 2048), "o": (2048, 2048), "wi": (10240, 2048), "wo": (2048, 5120)}
 E4M3 = torch.float8_e4m3fn
 
 
 def graph_of(work):
-    """`work` captured after a few runs to warm up."""
+    """`work` captured after a few runs to warm up, in one stream, with which compiled programs are then at home."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream), torch.no_grad():
@@ -36,7 +43,7 @@ def graph_of(work):
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     # Threads of the compiler may talk to the device meanwhile.
-    with torch.no_grad(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
+    with torch.no_grad(), torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
         work()
     return graph
 
@@ -94,35 +101,30 @@ def products(sizes):
     return results
 
 
-class Real(torch.nn.Module):
+def real_weight(n, k):
+    return (torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5,)
+
+
+def real(x, weight):
     """A BF16 product."""
-
-    def __init__(self, n, k):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.randn(n, k) / k**0.5, requires_grad=False)
-
-    def forward(self, x):
-        return F.linear(x, self.weight)
+    return F.linear(x, weight)
 
 
-class Fp8(torch.nn.Module):
+def fp8_weight(n, k):
+    weight = torch.randn(n, k, device="cuda") / k**0.5
+    scale = weight.abs().amax(1, keepdim=True) / 448
+    return (weight / scale).to(E4M3), scale.t().contiguous()
+
+
+def fp8(x, weight, weight_scale):
     """Row-wise dynamic FP8: quantizer of the compiler's, product of the library's."""
-
-    def __init__(self, n, k):
-        super().__init__()
-        weight = torch.randn(n, k, dtype=torch.float32) / k**0.5
-        scale = weight.abs().amax(1, keepdim=True) / 448
-        self.register_buffer("weight", (weight / scale).to(E4M3))
-        self.register_buffer("scale", scale.t().contiguous())
-
-    def forward(self, x):
-        flat = x.reshape(-1, x.shape[-1]).float()
-        scale = flat.abs().amax(1, keepdim=True).clamp(min=1e-12) / 448
-        codes = (flat / scale).to(E4M3)
-        y = torch._scaled_mm(
-            codes, self.weight.t(), scale_a=scale, scale_b=self.scale, out_dtype=torch.bfloat16, use_fast_accum=True
-        )
-        return y.reshape(*x.shape[:-1], -1)
+    flat = x.reshape(-1, x.shape[-1]).float()
+    scale = flat.abs().amax(1, keepdim=True).clamp(min=1e-12) / 448
+    codes = (flat / scale).to(E4M3)
+    y = torch._scaled_mm(
+        codes, weight.t(), scale_a=scale, scale_b=weight_scale, out_dtype=torch.bfloat16, use_fast_accum=True
+    )
+    return y.reshape(*x.shape[:-1], -1)
 
 
 def normed(x, weight):
@@ -130,36 +132,41 @@ def normed(x, weight):
     return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * weight
 
 
-class Block(torch.nn.Module):
-    def __init__(self, product, d=2048, ff=5120, heads=32):
-        super().__init__()
-        self.heads, self.width = heads, d // heads
-        self.qkv, self.o = product(3 * d, d), product(d, d)
-        self.wi, self.wo = product(2 * ff, d), product(d, ff)
-        self.norm1, self.norm2 = (torch.nn.Parameter(torch.ones(d), requires_grad=False) for _ in range(2))
+def block_of(product, heads=32):
+    """A block as a function of its weights."""
 
-    def forward(self, h, bias):
+    def block(h, bias, qkv, o, wi, wo, norm1, norm2):
         count, tokens, d = h.shape
-        qkv = self.qkv(normed(h, self.norm1)).view(count, tokens, 3, self.heads, self.width).permute(2, 0, 3, 1, 4)
-        context = F.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], attn_mask=bias, scale=1.0)
-        h = h + self.o(context.transpose(1, 2).reshape(count, tokens, d))
-        gate, up = self.wi(normed(h, self.norm2)).chunk(2, -1)
-        return h + self.wo(F.gelu(gate, approximate="tanh") * up)
+        parts = product(normed(h, norm1), *qkv).view(count, tokens, 3, heads, d // heads).permute(2, 0, 3, 1, 4)
+        context = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=bias, scale=1.0)
+        h = h + product(context.transpose(1, 2).reshape(count, tokens, d), *o)
+        gate, up = product(normed(h, norm2), *wi).chunk(2, -1)
+        return h + product(F.gelu(gate, approximate="tanh") * up, *wo)
+
+    return block
 
 
-class Encoder(torch.nn.Module):
-    def __init__(self, product, vocabulary=32768, blocks=24, d=2048, ff=5120, heads=32):
-        super().__init__()
-        self.table = torch.nn.Parameter(torch.randn(vocabulary, d), requires_grad=False)
-        self.relative = torch.nn.Parameter(torch.randn(32, heads), requires_grad=False)
-        self.blocks = torch.nn.ModuleList(Block(product, d, ff, heads) for _ in range(blocks))
-        self.norm = torch.nn.Parameter(torch.ones(d), requires_grad=False)
+class Encoder:
+    def __init__(self, product, weight, vocabulary=32768, blocks=24, d=2048, ff=5120, heads=32):
+        torch.manual_seed(0)
+        halves = {"device": "cuda", "dtype": torch.bfloat16}
+        self.table = torch.randn(vocabulary, d, **halves)
+        self.relative = torch.randn(32, heads, **halves)
+        self.norm = torch.ones(d, **halves)
+        self.blocks = [
+            (weight(3 * d, d), weight(d, d), weight(2 * ff, d), weight(d, ff), torch.ones(d, **halves), torch.ones(d, **halves))
+            for _ in range(blocks)
+        ]
+        self.block = block_of(product, heads)
 
-    def forward(self, ids, buckets):
+    def compile(self):
+        self.block = torch.compile(self.block, fullgraph=True, dynamic=False)
+
+    def __call__(self, ids, buckets):
         h = self.table[ids]
         bias = self.relative[buckets].permute(2, 0, 1).unsqueeze(0)
-        for block in self.blocks:
-            h = block(h, bias)
+        for weights in self.blocks:
+            h = self.block(h, bias, *weights)
         return normed(h, self.norm)
 
 
@@ -171,31 +178,39 @@ def buckets_of(tokens, device):
     return (base + torch.where(a < 8, a, far.clamp(max=15))).to(device)
 
 
-def encoder(product):
-    torch.manual_seed(0)
-    with torch.device("cuda"):
-        torch.set_default_dtype(torch.bfloat16)
-        model = Encoder(product).eval()
-        torch.set_default_dtype(torch.float32)
-    return model
+class Figures:
+    """What was measured, saved as it comes."""
 
+    def __init__(self, path, seconds):
+        self.path, self.seconds = path, seconds
+        self.result = {"card": torch.cuda.get_device_name(), "torch": torch.__version__, "products": [], "encoder": []}
 
-def measure(label, sizes, step, results):
-    """Whether any size ran."""
-    done = False
-    for count, tokens in sizes:
-        try:
-            ids = torch.randint(2, 30000, (count, tokens), device="cuda")
-            found = step(ids, buckets_of(tokens, "cuda"))
-        except Exception as error:  # a peer that does not run is no peer
-            print(f"{label} {count}x{tokens}: {type(error).__name__}: {str(error)[:200]}", flush=True)
-            traceback.print_exc()
-            continue
-        done = True
-        found |= {"what": label, "batch": count, "tokens": tokens, "requests_per_second": count / found["median_ms"] * 1e3}
-        results.append(found)
-        print(f"{label} {count}x{tokens}: {found['median_ms']:.3f} ms (p99 {found['p99_ms']:.3f})", flush=True)
-    return done
+    def late(self):
+        return self.seconds and time.perf_counter() - START > self.seconds
+
+    def save(self):
+        with open(self.path, "w", encoding="utf-8") as out:
+            json.dump(self.result, out, indent=1)
+
+    def measure(self, label, sizes, step):
+        for count, tokens in sizes:
+            at = time.perf_counter() - START
+            if self.late():
+                print(f"{label} {count}x{tokens}: not run, {at:.0f} s are over", flush=True)
+                continue
+            try:
+                with torch.no_grad():
+                    ids = torch.randint(2, 30000, (count, tokens), device="cuda")
+                    found = step(ids, buckets_of(tokens, "cuda"))
+            except Exception as error:  # a peer that does not run is no peer
+                print(f"{label} {count}x{tokens}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+                traceback.print_exc()
+                continue
+            took = time.perf_counter() - START - at
+            found |= {"what": label, "batch": count, "tokens": tokens, "requests_per_second": count / found["median_ms"] * 1e3}
+            self.result["encoder"].append(found | {"took_s": took})
+            self.save()
+            print(f"{label} {count}x{tokens}: {found['median_ms']:.3f} ms (p99 {found['p99_ms']:.3f}), took {took:.1f} s", flush=True)
 
 
 def main():
@@ -203,76 +218,61 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repeats")
     parser.add_argument("--warm", action="store_true", help="compile only")
+    parser.add_argument("--seconds", type=float, default=0, help="begin no figure later than this")
     args = parser.parse_args()
-    torch._dynamo.config.cache_size_limit = 64
-    sizes = [(1, 64), (1, 128), (1, 256), (32, 128)]
-    result = {
-        "card": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "products": [],
-        "encoder": [],
-    }
+    # Eight programs of one function: four sizes of two kinds.
+    for name in ("recompile_limit", "cache_size_limit"):
+        if hasattr(torch._dynamo.config, name):
+            setattr(torch._dynamo.config, name, 64)
+            break
+    print(f"PyTorch {torch.__version__} after {time.perf_counter() - START:.1f} s", flush=True)
+    figures = Figures(args.out, args.seconds)
     repeats = 30 if args.quick else 100
+    kinds = {"BF16": (real, real_weight), "FP8 rows": (fp8, fp8_weight)}
+    single, full = [(1, 64), (1, 128), (1, 256)], [(32, 128)]
+
+    def run(model):
+        return lambda ids, buckets: host_ms(lambda: model(ids, buckets), 10)
+
+    def graph(model):
+        return lambda ids, buckets: host_ms(graph_of(lambda: model(ids, buckets)).replay, repeats)
+
+    def once(model):
+        def step(ids, buckets):
+            start = time.perf_counter()
+            model(ids, buckets)
+            torch.cuda.synchronize()
+            ms = (time.perf_counter() - start) * 1e3
+            return {"median_ms": ms, "p99_ms": ms}
+
+        return step
+
     if args.warm:
-        for product in (Real, Fp8):
-            model = encoder(product)
-            for block in model.blocks:
-                block.compile(dynamic=False, fullgraph=True)
-
-            def once(ids, buckets, model=model):
-                with torch.no_grad():
-                    model(ids, buckets)
-                return {"median_ms": 1.0, "p99_ms": 1.0}
-
-            measure("compiled", sizes, once, [])
+        for label, kind in kinds.items():
+            model = Encoder(*kind)
+            model.compile()
+            figures.measure(f"{label} compiling", single + full, once(model))
         return
-    result["products"] = products([64, 256, 4096] if args.quick else [64, 128, 256, 1024, 4096])
-
-    def save():
-        with open(args.out, "w", encoding="utf-8") as out:
-            json.dump(result, out, indent=1)
-
-    save()
-    model = encoder(Real)
-    measure(
-        "BF16 eager",
-        sizes[:1] if args.quick else sizes,
-        lambda ids, buckets: host_ms(lambda: model(ids, buckets), 10),
-        result["encoder"],
-    )
-    save()
-
-    measure(
-        "BF16 eager, CUDA graph",
-        sizes[:3],
-        lambda ids, buckets: host_ms(graph_of(lambda: model(ids, buckets)).replay, repeats),
-        result["encoder"],
-    )
-    save()
-
-    def compiled(model):
-        """The blocks' compiled forms: one program a size serves all 24."""
-        for block in model.blocks:
-            block.compile(dynamic=False, fullgraph=True)
-
-    def compiled_graph(ids, buckets):
-        return host_ms(graph_of(lambda: model(ids, buckets)).replay, repeats)
-
-    def own_graph(ids, buckets):
-        whole = torch.compile(model, mode="reduce-overhead", dynamic=False)
-        return host_ms(lambda: whole(ids, buckets), repeats)
-
-    for label, product in (("BF16", Real), ("FP8 rows", Fp8)):
+    # What matters most comes first.
+    for label, kind in kinds.items():
+        try:
+            model = Encoder(*kind)
+        except Exception:
+            traceback.print_exc()
+            continue
+        figures.measure(f"{label} eager, CUDA graph", single + full, graph(model))
+        if label == "BF16":
+            figures.measure("BF16 eager", single[:1] if args.quick else single + full, run(model))
+        model.compile()
+        figures.measure(f"{label} compiled, CUDA graph", single + full, graph(model))
         del model
-        model = encoder(product)
-        compiled(model)
-        measured = measure(f"{label} compiled, CUDA graph", sizes, compiled_graph, result["encoder"])
-        save()
-        if not measured and product is Real:
-            # Uncompiled blocks: the whole is compiled instead.
-            model = encoder(product)
-            measure(f"{label} compiled, the compiler's own graph", sizes[:3], own_graph, result["encoder"])
-            save()
+        torch.cuda.empty_cache()
+    for size in [64, 256, 4096] if args.quick else [64, 128, 256, 1024, 4096]:
+        if figures.late():
+            print("products: not run, no time left", flush=True)
+            break
+        figures.result["products"] += products([size])
+        figures.save()
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ pub struct Config {
     pub max_tokens: Option<usize>,
     /// Whether CLEF models read pictures and videos; without, their vision towers take no memory.
     pub vision: bool,
+    /// Bytes of device memory for states of CLEF requests that are asked about again; 0 keeps none. Answers are the same.
+    pub state_cache: u64,
     /// How long a request may wait for its first turn.
     pub queue_timeout: Duration,
     /// How long requests may take to finish once the server is told to end.
@@ -79,6 +81,7 @@ impl Default for Config {
             queue_requests: 1024,
             max_tokens: None,
             vision: true,
+            state_cache: 0,
             queue_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(30),
             body_bytes: 13 << 20,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use dikast_core::backend::MemoryBudget;
 use prometheus::{
-    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
 };
 
 use crate::queue::{Done, Ran};
@@ -28,6 +28,16 @@ pub(crate) struct Metrics {
     lost: IntCounterVec,
     memory: IntGaugeVec,
     limited: IntCounter,
+    states: StateMetrics<IntCounterVec, IntGaugeVec>,
+}
+
+/// What the state cache did and holds.
+struct StateMetrics<Counter, Gauge> {
+    hits: Counter,
+    kept: Counter,
+    evicted: Counter,
+    entries: Gauge,
+    bytes: Gauge,
 }
 
 /// Seconds: from well under the smallest model's time to the time-outs of clients.
@@ -88,17 +98,53 @@ impl Metrics {
                 &["model", "device", "kind"],
             )?,
             limited,
+            states: StateMetrics {
+                hits: counters(
+                    "decisions_state_cache_hits_total",
+                    "Sequences whose state was on the device.",
+                    &["model", "device"],
+                )?,
+                kept: counters(
+                    "decisions_state_cache_kept_total",
+                    "States computed and kept on the device.",
+                    &["model", "device"],
+                )?,
+                evicted: counters(
+                    "decisions_state_cache_evicted_total",
+                    "States that made room for others.",
+                    &["model", "device"],
+                )?,
+                entries: gauges(
+                    "decisions_state_cache_entries",
+                    "States on the device.",
+                    &["model", "device"],
+                )?,
+                bytes: gauges(
+                    "decisions_state_cache_bytes",
+                    "Bytes of device memory of the states on it.",
+                    &["model", "device"],
+                )?,
+            },
             registry,
         })
     }
 
-    /// The counters of a model's worker.
-    pub(crate) fn of(&self, model: &str) -> ModelMetrics {
+    /// The counters of a model's worker on one of its devices.
+    pub(crate) fn of(&self, model: &str, device: usize) -> ModelMetrics {
+        let device = device.to_string();
+        let of = [model, device.as_str()];
         ModelMetrics {
             inferred: self.inferred.with_label_values(&[model]),
             batch_size: self.batch_size.with_label_values(&[model]),
             batch_tokens: self.batch_tokens.with_label_values(&[model]),
             lost: self.lost.with_label_values(&[model]),
+            states: StateMetrics {
+                hits: self.states.hits.with_label_values(&of),
+                kept: self.states.kept.with_label_values(&of),
+                evicted: self.states.evicted.with_label_values(&of),
+                entries: self.states.entries.with_label_values(&of),
+                bytes: self.states.bytes.with_label_values(&of),
+            },
         }
     }
 
@@ -167,6 +213,7 @@ pub(crate) struct ModelMetrics {
     batch_size: Histogram,
     batch_tokens: Histogram,
     lost: IntCounter,
+    states: StateMetrics<IntCounter, IntGauge>,
 }
 
 impl ModelMetrics {
@@ -174,6 +221,16 @@ impl ModelMetrics {
         self.inferred.observe(batch.took.as_secs_f64());
         self.batch_size.observe(batch.requests as f64);
         self.batch_tokens.observe(batch.tokens as f64);
+        let now = batch.states;
+        for (counter, total) in [
+            (&self.states.hits, now.hits),
+            (&self.states.kept, now.kept),
+            (&self.states.evicted, now.evicted),
+        ] {
+            counter.inc_by(total.saturating_sub(counter.get()));
+        }
+        self.states.entries.set(now.entries as i64);
+        self.states.bytes.set(i64::try_from(now.bytes).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn lost(&self) {

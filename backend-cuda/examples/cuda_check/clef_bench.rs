@@ -241,17 +241,20 @@ pub fn all<B: Measured>(
     Some(loaded)
 }
 
-/// Requests without pictures, the vision tower left out: the memory that a process needs for them.
+/// Single requests without pictures, with the vision tower or without: the memory that a process needs for them, their times.
 pub fn text_alone<B: Measured>(
     report: &mut Report,
     label: &str,
     open: &dyn Fn() -> Result<B>,
     folder: &Path,
+    vision: bool,
     lengths: &[usize],
 ) {
-    let Some(loaded) = load(report, label, open, folder, false) else { return };
+    let label = &format!("{label} {}", if vision { "with its vision tower" } else { "text alone" });
+    let Some(loaded) = load(report, label, open, folder, vision) else { return };
+    let label = &format!("{label} {}", loaded.model.format());
     for &tokens in lengths {
-        let result = request(report, label, &loaded, tokens, if tokens > 4096 { 1 } else { 5 }, false);
+        let result = request(report, label, &loaded, tokens, 20, false);
         report.outcome(&format!("{label} request of {tokens} tokens"), result);
     }
 }

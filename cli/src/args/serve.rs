@@ -46,6 +46,13 @@ pub(crate) struct ServeArgs {
     /// Most memory that each model may take on a CUDA device, such as 24G [default: all of it].
     #[arg(long, value_name = "BYTES", value_parser = super::values::bytes, env = "DIKAST_MEMORY_BUDGET", help_heading = "Models")]
     pub(crate) memory_budget: Option<u64>,
+    /// Device memory, such as 4G, in which each CLEF model keeps states that are asked about again: later questions on the same
+    /// state then cost only their own tokens, and the answers are the same [default: none].
+    ///
+    /// The least recently used state makes room for a new one. With CUDA, for texts; elsewhere nothing is kept. A state that is
+    /// asked about once costs a third more.
+    #[arg(long, value_name = "BYTES", value_parser = super::values::bytes, env = "DIKAST_STATE_CACHE", help_heading = "Models")]
+    pub(crate) state_cache: Option<u64>,
     /// Every model name of a request means the default model.
     #[arg(long, help_heading = "Models")]
     pub(crate) any_model: bool,

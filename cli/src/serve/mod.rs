@@ -54,6 +54,7 @@ fn config(args: &ServeArgs) -> Result<Config> {
         queue_requests: args.queue_requests,
         max_tokens: args.max_tokens.map(std::num::NonZeroUsize::get),
         vision: args.vision.reads(),
+        state_cache: args.state_cache.unwrap_or(0),
         queue_timeout: args.queue_timeout,
         grace: args.grace,
         body_bytes: args.max_body,

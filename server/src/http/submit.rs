@@ -44,9 +44,7 @@ where
     }
     let permit = app.preparing.acquire();
     let permit = match deadline {
-        Some(deadline) => {
-            timeout_at(deadline.into(), permit).await.map_err(|_| late("prepared"))?
-        }
+        Some(deadline) => timeout_at(deadline.into(), permit).await.map_err(|_| late("prepared"))?,
         None => permit.await,
     };
     let _permit = permit.map_err(|_| draining())?;

@@ -51,7 +51,7 @@ impl Start {
         let options = EngineOptions {
             max_tokens: config.max_tokens.unwrap_or(M::MAX_TOKENS),
             batch_tokens: config.batch_tokens,
-            ..EngineOptions::default()
+            state_cache: config.state_cache,
         };
         let model = Arc::new(M::open(files, config.vision)?);
         let queue = Queue::new(Limits {
@@ -134,7 +134,7 @@ impl<M: Family> Shared<M> {
             );
             self.slot.set(device, Status::Ready);
             let watch = Watcher {
-                metrics: self.metrics.of(&self.slot.id),
+                metrics: self.metrics.of(&self.slot.id, device),
                 slot: self.slot.clone(),
                 log: self.log,
                 device,
@@ -142,7 +142,7 @@ impl<M: Family> Shared<M> {
             // Who waits for it may have ended.
             let _ = up.send((device, Facts::new(engine.backend().capabilities())));
             drop(up);
-            queue::serve(&mut engine, device, open, &self.queue, &watch)
+            queue::serve(&mut engine, M::logits::<B>, device, open, &self.queue, &watch)
         });
         self.slot.set(device, Status::Ended);
         if let Err(error) = &outcome {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use dikast_core::backend::Backend;
-use dikast_core::engine::{Engine, Model};
+use dikast_core::engine::{Engine, Model, StateCacheUse};
 use dikast_core::{Error, Result};
 
 use super::{Queue, Taken};
@@ -28,7 +28,12 @@ pub(crate) struct Ran {
     pub(crate) tokens: usize,
     /// How long it took.
     pub(crate) took: Duration,
+    /// What the engine's state cache holds, and did since it was opened.
+    pub(crate) states: StateCacheUse,
 }
+
+/// How a model's sequences become logits on its device.
+pub(crate) type Forward<B, M> = fn(&mut Engine<B, M>, &[&<M as Model>::Sequence]) -> Result<Vec<Vec<f32>>>;
 
 /// Serves a queue on a device, the `device`th of its model, until the queue is closed and empty.
 ///
@@ -40,13 +45,14 @@ pub(crate) struct Ran {
 /// serves.
 pub(crate) fn serve<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     device: usize,
     open: &dyn Fn() -> Result<B>,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
 ) -> Result<()> {
     queue.join();
-    let outcome = until_closed(engine, device, open, queue, watch);
+    let outcome = until_closed(engine, forward, device, open, queue, watch);
     // Whatever the reason, callers may ask again elsewhere.
     let lost = outcome.as_ref().err().map(|error| Error::DeviceLost {
         device: engine.backend().capabilities().device.clone(),
@@ -58,20 +64,21 @@ pub(crate) fn serve<B: Backend, M: Model>(
 
 fn until_closed<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     device: usize,
     open: &dyn Fn() -> Result<B>,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
 ) -> Result<()> {
     while let Some(batch) = queue.take() {
-        let outcome = run(engine, device, queue, watch, batch);
+        let outcome = run(engine, forward, device, queue, watch, batch);
         let Err((lost, batch)) = outcome else { continue };
         watch.lost(&lost);
         if let Err(error) = reopen(engine, open, watch) {
             queue.fail(&batch, &lost);
             return Err(error);
         }
-        if let Err((lost, batch)) = run(engine, device, queue, watch, batch) {
+        if let Err((lost, batch)) = run(engine, forward, device, queue, watch, batch) {
             // The same requests lose the device again: they are refused, others may be luckier on a new one.
             watch.lost(&lost);
             queue.fail(&batch, &lost);
@@ -95,16 +102,18 @@ fn reopen<B: Backend, M: Model>(
 /// requests may be the fault of one: each runs alone then.
 fn run<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     device: usize,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
     batch: Taken<M::Sequence>,
 ) -> std::result::Result<(), (Error, Taken<M::Sequence>)> {
     let start = Instant::now();
-    match logits(engine, &batch) {
+    match logits(engine, forward, &batch) {
         Ok(logits) => {
             let took = start.elapsed();
-            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took });
+            let states = engine.state_cache();
+            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took, states });
             queue.finish(&batch, device, took, logits);
             Ok(())
         }
@@ -113,17 +122,20 @@ fn run<B: Backend, M: Model>(
             queue.fail(&batch, &error);
             Ok(())
         }
-        Err(_) => batch.apart().into_iter().try_for_each(|one| run(engine, device, queue, watch, one)),
+        Err(_) => {
+            batch.apart().into_iter().try_for_each(|one| run(engine, forward, device, queue, watch, one))
+        }
     }
 }
 
 fn logits<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     batch: &Taken<M::Sequence>,
 ) -> Result<Vec<Vec<f32>>> {
     let sequences = batch.sequences();
     // What a panic leaves behind in the engine's device is thrown away with the device.
-    let run = AssertUnwindSafe(|| pollster::block_on(engine.logits(&sequences)));
+    let run = AssertUnwindSafe(|| forward(engine, &sequences));
     catch_unwind(run).unwrap_or_else(|_| {
         let message = "the worker panicked; see standard error".to_owned();
         Err(Error::DeviceLost { device: engine.backend().capabilities().device.clone(), message })

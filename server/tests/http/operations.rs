@@ -156,6 +156,8 @@ fn counters_have_their_names() {
         "decisions_input_tokens_total",
         "decisions_questions_total",
         "decisions_truncated_total",
+        "decisions_state_cache_hits_total",
+        "decisions_state_cache_bytes",
         "build_info",
     ] {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}");
