@@ -13,6 +13,8 @@ mod app;
 mod config;
 mod connections;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod http;
 mod keys;
 mod log;
