@@ -19,6 +19,8 @@ use crate::config::Config;
 const BUFFER: usize = 64 << 10;
 /// Headers of a request.
 const HEADERS: usize = 100;
+/// How long a server that ends waits for requests on connections that are open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// All connections of a server.
 pub(crate) struct Connections {
@@ -26,6 +28,8 @@ pub(crate) struct Connections {
     router: Router,
     graceful: GracefulShutdown,
     room: Arc<Semaphore>,
+    /// Permits of `room`.
+    most: u32,
     http: http1::Builder,
     tls: Option<TlsAcceptor>,
     /// How long a client may take to agree on TLS.
@@ -44,9 +48,10 @@ impl Connections {
             .header_read_timeout(config.read_timeout)
             .max_buf_size(BUFFER)
             .max_headers(HEADERS);
-        let room = Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS)));
+        let most = u32::try_from(config.connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        let room = Arc::new(Semaphore::new(most as usize));
         let graceful = GracefulShutdown::new();
-        Self { listener, router, graceful, room, http, tls, handshake: config.read_timeout }
+        Self { listener, router, graceful, room, most, http, tls, handshake: config.read_timeout }
     }
 
     /// Accepts one connection and serves it beside. May be dropped at any time.
@@ -79,9 +84,18 @@ impl Connections {
         });
     }
 
-    /// Lets answers that are on their way arrive, then closes.
+    /// Answers who is connected already, lets answers that are on their way arrive, then closes.
     pub(crate) async fn end(self, end: Instant) {
+        // The system has taken connections that this server has not seen; closed now, they would be reset.
+        while timeout(Duration::ZERO, self.accept()).await.is_ok() {
+            if Instant::now() >= end {
+                break;
+            }
+        }
         drop(self.listener);
+        // Their requests are on the way; every answer closes its connection from now on.
+        let all = self.room.acquire_many(self.most);
+        let _ = timeout_at(end.min(Instant::now() + LAST_WORDS), all).await;
         let _ = timeout_at(end, self.graceful.shutdown()).await;
     }
 }

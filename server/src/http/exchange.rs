@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONNECTION};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -54,6 +54,10 @@ pub(super) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
     };
     for name in ["x-request-id", "x-typesafe-request-id"] {
         set(&mut response, HeaderName::from_static(name), &record.context.id);
+    }
+    if record.app.is_draining() {
+        // The next request has to go elsewhere.
+        set(&mut response, CONNECTION, "close");
     }
     let facts = response.extensions_mut().remove::<Facts>().unwrap_or_default();
     record.end(response.status(), &facts);
