@@ -139,7 +139,13 @@ pub(crate) fn load_media_late(lazy: bool) {
 }
 
 pub(crate) fn open_cuda() -> Result<CudaBackend> {
+    open_cuda_at(CudaOptions::default().device)
+}
+
+/// The CUDA device of that number.
+pub(crate) fn open_cuda_at(device: usize) -> Result<CudaBackend> {
     CudaBackend::open(CudaOptions {
+        device,
         memory_budget: MEMORY_BUDGET.get().copied(),
         lazy_media: LAZY_MEDIA.get().is_some(),
         ..CudaOptions::default()

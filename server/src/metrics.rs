@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dikast_core::backend::MemoryBudget;
 use prometheus::{
     Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry, TextEncoder,
@@ -25,6 +26,8 @@ pub(crate) struct Metrics {
     questions: IntCounterVec,
     truncated: IntCounter,
     lost: IntCounterVec,
+    memory: IntGaugeVec,
+    limited: IntCounter,
     states: StateMetrics<IntCounterVec, IntGaugeVec>,
 }
 
@@ -61,6 +64,9 @@ impl Metrics {
         let truncated =
             IntCounter::new("decisions_truncated_total", "Requests whose text or state was cut.")?;
         registry.register(Box::new(truncated.clone()))?;
+        let limited =
+            IntCounter::new("decisions_rate_limited_total", "Requests over the rate of their key.")?;
+        registry.register(Box::new(limited.clone()))?;
         let build = gauges("build_info", "The program that serves.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let seconds = |name: &str, help: &str, label: &str| histograms(name, help, label, &SECONDS);
@@ -86,46 +92,58 @@ impl Metrics {
             questions: counters("decisions_questions_total", "Questions answered, by type.", &["type"])?,
             truncated,
             lost: counters("decisions_device_lost_total", "Times that a device went away.", &["model"])?,
+            memory: gauges(
+                "decisions_gpu_memory_bytes",
+                "Device memory planned for a model; kind activations is for a full batch.",
+                &["model", "device", "kind"],
+            )?,
+            limited,
             states: StateMetrics {
                 hits: counters(
                     "decisions_state_cache_hits_total",
                     "Sequences whose state was on the device.",
-                    &["model"],
+                    &["model", "device"],
                 )?,
                 kept: counters(
                     "decisions_state_cache_kept_total",
                     "States computed and kept on the device.",
-                    &["model"],
+                    &["model", "device"],
                 )?,
                 evicted: counters(
                     "decisions_state_cache_evicted_total",
                     "States that made room for others.",
-                    &["model"],
+                    &["model", "device"],
                 )?,
-                entries: gauges("decisions_state_cache_entries", "States on the device.", &["model"])?,
+                entries: gauges(
+                    "decisions_state_cache_entries",
+                    "States on the device.",
+                    &["model", "device"],
+                )?,
                 bytes: gauges(
                     "decisions_state_cache_bytes",
                     "Bytes of device memory of the states on it.",
-                    &["model"],
+                    &["model", "device"],
                 )?,
             },
             registry,
         })
     }
 
-    /// The counters of a model's worker.
-    pub(crate) fn of(&self, model: &str) -> ModelMetrics {
+    /// The counters of a model's worker on one of its devices.
+    pub(crate) fn of(&self, model: &str, device: usize) -> ModelMetrics {
+        let device = device.to_string();
+        let of = [model, device.as_str()];
         ModelMetrics {
             inferred: self.inferred.with_label_values(&[model]),
             batch_size: self.batch_size.with_label_values(&[model]),
             batch_tokens: self.batch_tokens.with_label_values(&[model]),
             lost: self.lost.with_label_values(&[model]),
             states: StateMetrics {
-                hits: self.states.hits.with_label_values(&[model]),
-                kept: self.states.kept.with_label_values(&[model]),
-                evicted: self.states.evicted.with_label_values(&[model]),
-                entries: self.states.entries.with_label_values(&[model]),
-                bytes: self.states.bytes.with_label_values(&[model]),
+                hits: self.states.hits.with_label_values(&of),
+                kept: self.states.kept.with_label_values(&of),
+                evicted: self.states.evicted.with_label_values(&of),
+                entries: self.states.entries.with_label_values(&of),
+                bytes: self.states.bytes.with_label_values(&of),
             },
         }
     }
@@ -157,6 +175,23 @@ impl Metrics {
     /// Questions of a type were answered.
     pub(crate) fn questions(&self, kind: &str, count: u64) {
         self.questions.with_label_values(&[kind]).inc_by(count);
+    }
+
+    /// A request came too soon after others of its key.
+    pub(crate) fn limited(&self) {
+        self.limited.inc();
+    }
+
+    /// What a model takes of a device. The host's own memory is not counted.
+    pub(crate) fn memory(&self, model: &str, device: usize, backend: &str, budget: &MemoryBudget) {
+        if backend == "cpu" {
+            return;
+        }
+        let device = device.to_string();
+        for (kind, bytes) in [("weights", budget.device_weights), ("activations", budget.activations)] {
+            let gauge = self.memory.with_label_values(&[model, device.as_str(), kind]);
+            gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
     }
 
     /// All counters as text, with the gauges as they are now: depth and readiness of each model.

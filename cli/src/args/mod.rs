@@ -7,6 +7,7 @@ mod environment;
 mod parity;
 mod quantize;
 mod serve;
+mod settings;
 mod synth;
 mod values;
 mod vision;
@@ -38,8 +39,22 @@ pub(crate) struct Cli {
 impl Cli {
     /// The arguments of this process; it ends here when they are wrong or ask for help.
     pub(crate) fn from_process() -> Self {
-        let matches = environment::without_empty(Self::command()).get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+        let mut command = environment::without_empty(Self::command());
+        let mut matches = command.clone().get_matches();
+        let mut settings = settings::Settings::default();
+        if let Some(path) = settings::file(&matches) {
+            settings = settings::Settings::read(&path, &command).unwrap_or_else(|error| {
+                let message = format!("--config {}: {error}", path.display());
+                command.error(clap::error::ErrorKind::InvalidValue, message).exit()
+            });
+            command = settings.applied(command);
+            matches = command.clone().get_matches();
+        }
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+        if let Command::Serve(args) = &mut cli.command {
+            args.settings = settings.printed(&matches, &command);
+        }
+        cli
     }
 }
 

@@ -35,47 +35,66 @@ pub(crate) struct Ran {
 /// How a model's sequences become logits on its device.
 pub(crate) type Forward<B, M> = fn(&mut Engine<B, M>, &[&<M as Model>::Sequence]) -> Result<Vec<Vec<f32>>>;
 
-/// Serves a queue until it is closed and empty.
+/// Serves a queue on a device, the `device`th of its model, until the queue is closed and empty.
 ///
 /// After [`Error::DeviceLost`] (a panic below counts as that) the device is opened again, once for each loss, and the
 /// batch runs again: the requests notice nothing but the time.
 ///
 /// # Errors
-/// What the device failed with when it did not come back; everybody inside is then refused.
+/// What the device failed with when it did not come back. Its batch is refused; so is everybody inside if no other device
+/// serves.
 pub(crate) fn serve<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
     forward: Forward<B, M>,
+    device: usize,
+    open: &dyn Fn() -> Result<B>,
+    queue: &Queue<M::Sequence>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    queue.join();
+    let outcome = until_closed(engine, forward, device, open, queue, watch);
+    // Whatever the reason, callers may ask again elsewhere.
+    let lost = outcome.as_ref().err().map(|error| Error::DeviceLost {
+        device: engine.backend().capabilities().device.clone(),
+        message: error.to_string(),
+    });
+    queue.leave(lost.as_ref());
+    outcome
+}
+
+fn until_closed<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
+    device: usize,
     open: &dyn Fn() -> Result<B>,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
 ) -> Result<()> {
     while let Some(batch) = queue.take() {
-        let outcome = run(engine, forward, queue, watch, batch);
+        let outcome = run(engine, forward, device, queue, watch, batch);
         let Err((lost, batch)) = outcome else { continue };
         watch.lost(&lost);
-        let back = open().and_then(|device| engine.replace_backend(device));
-        let again = back.map_err(|error| (error, None)).and_then(|()| {
-            watch.recovered();
-            run(engine, forward, queue, watch, batch).map_err(|(error, batch)| (error, Some(batch)))
-        });
-        match again {
-            Ok(()) => {}
+        if let Err(error) = reopen(engine, open, watch) {
+            queue.fail(&batch, &lost);
+            return Err(error);
+        }
+        if let Err((lost, batch)) = run(engine, forward, device, queue, watch, batch) {
             // The same requests lose the device again: they are refused, others may be luckier on a new one.
-            Err((error, Some(batch))) => {
-                watch.lost(&error);
-                queue.fail(&batch, &error);
-                if let Err(error) = open().and_then(|device| engine.replace_backend(device)) {
-                    queue.abandon(&error);
-                    return Err(error);
-                }
-                watch.recovered();
-            }
-            Err((error, None)) => {
-                queue.abandon(&lost);
-                return Err(error);
-            }
+            watch.lost(&lost);
+            queue.fail(&batch, &lost);
+            reopen(engine, open, watch)?;
         }
     }
+    Ok(())
+}
+
+fn reopen<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    open: &dyn Fn() -> Result<B>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    engine.replace_backend(open()?)?;
+    watch.recovered();
     Ok(())
 }
 
@@ -84,6 +103,7 @@ pub(crate) fn serve<B: Backend, M: Model>(
 fn run<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
     forward: Forward<B, M>,
+    device: usize,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
     batch: Taken<M::Sequence>,
@@ -94,7 +114,7 @@ fn run<B: Backend, M: Model>(
             let took = start.elapsed();
             let states = engine.state_cache();
             watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took, states });
-            queue.finish(&batch, took, logits);
+            queue.finish(&batch, device, took, logits);
             Ok(())
         }
         Err(lost @ Error::DeviceLost { .. }) => Err((lost, batch)),
@@ -102,7 +122,9 @@ fn run<B: Backend, M: Model>(
             queue.fail(&batch, &error);
             Ok(())
         }
-        Err(_) => batch.apart().into_iter().try_for_each(|one| run(engine, forward, queue, watch, one)),
+        Err(_) => {
+            batch.apart().into_iter().try_for_each(|one| run(engine, forward, device, queue, watch, one))
+        }
     }
 }
 

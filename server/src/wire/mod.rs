@@ -16,6 +16,7 @@ pub(crate) mod json;
 pub(crate) mod labels;
 pub(crate) mod listing;
 mod number;
+pub(crate) mod parts;
 pub(crate) mod path;
 pub(crate) mod systemone;
 pub(crate) mod tei;

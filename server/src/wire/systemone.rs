@@ -17,8 +17,8 @@ pub(crate) fn request(mut body: Json, confidence: Confidence) -> Result<DecideRe
 }
 
 /// The response.
-pub(crate) fn response(decision: &Decision, decimals: u8, receipt: bool) -> Json {
-    decision.to_json(&DecideOutput { decimals: Some(decimals), receipt })
+pub(crate) fn response(decision: &Decision, decimals: u8) -> Json {
+    decision.to_json(&DecideOutput { decimals: Some(decimals), receipt: false })
 }
 
 #[cfg(test)]
