@@ -75,6 +75,17 @@ pub enum Gold {
     Many(BTreeSet<usize>),
 }
 
+impl Example {
+    /// An example of which nobody says what would be right.
+    pub fn new(id: impl Into<String>, set: impl Into<String>, request: Request) -> Self {
+        let questions = match &request {
+            Request::Classify(request) => vec![asked(request, None)],
+            Request::Decide(request) => request.questions.iter().map(|q| typed::question(q, None)).collect(),
+        };
+        Self { id: id.into(), set: set.into(), request, questions }
+    }
+}
+
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {

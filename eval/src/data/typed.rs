@@ -54,10 +54,15 @@ pub(super) fn line(
                     Some(Gold::One(place))
                 }
             };
-            Ok(Question { name: q.id.clone(), options, rule: Rule::Best, gold })
+            Ok(question(q, gold))
         })
         .collect::<Result<Vec<_>>>()?;
     Ok((Request::Decide(request), questions))
+}
+
+/// A typed question: its options compete.
+pub(super) fn question(asked: &Asked, gold: Option<Gold>) -> Question {
+    Question { name: asked.id.clone(), options: asked.option_ids(), rule: Rule::Best, gold }
 }
 
 /// An option as its id.
