@@ -1,13 +1,15 @@
 //! `dikast quantize`: a model's large projections in 8 bits.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use dikast_core::numerics::hadamard::Group;
-use dikast_quantize::{Options, Pattern, Scheme, convert, finished_files, is_output};
+use dikast_quantize::{Options, Pattern, Scheme, Sets, Steps, convert, finished_files, is_output};
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::args::{QuantizeArgs, SchemeName};
+use crate::eval;
 use crate::exit::{Failure, Result};
 use crate::folder::Folder;
 use crate::synth::{bar, write_failure};
@@ -23,6 +25,9 @@ pub(crate) fn run(args: &QuantizeArgs) -> Result<()> {
     let keep =
         args.keep.iter().map(Pattern::new).collect::<dikast_core::Result<_>>().map_err(write_failure)?;
     let options = Options { keep, requantize: args.requantize, ..Options::new(scheme) };
+    if !args.calibrate.is_empty() {
+        return calibrated(args, &options);
+    }
     let folder = Folder::resume(&args.out, is_output)?;
     let bar = bar();
     let report = convert(&args.source, folder.path(), options, &mut |done, all| {
@@ -63,6 +68,38 @@ pub(crate) fn run(args: &QuantizeArgs) -> Result<()> {
         started.elapsed().as_secs_f64(),
     )
     .map_err(Failure::Stdout)
+}
+
+/// Quantizes with codes found from examples.
+fn calibrated(args: &QuantizeArgs, options: &Options) -> Result<()> {
+    let steps = Steps::parse(&args.recipe).map_err(write_failure)?;
+    let read = |paths: &[PathBuf]| eval::examples(paths);
+    let (calibrate, select, report) = (read(&args.calibrate)?, read(&args.select)?, read(&args.report)?);
+    let sets = Sets { calibrate: &calibrate, select: &select, report: &report };
+    let started = Instant::now();
+    let folder = Folder::prepare(&args.out, is_output, None)?;
+    let done = dikast_quantize::calibrate(&args.source, folder.path(), options, steps, sets, &mut |line| {
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    })
+    .map_err(write_failure)?;
+    folder.finish()?;
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
+        "{}: {} matrices in {}, calibrated ({steps}) on {} of {} tokens, in {:.1} s; read again, all sums match",
+        visible(&args.out.display().to_string()),
+        HumanCount(done.report.quantized as u64),
+        options.scheme.name(),
+        counted(calibrate.len() as u64, "example"),
+        HumanCount(done.tokens as u64),
+        started.elapsed().as_secs_f64(),
+    )
+    .map_err(Failure::Stdout)?;
+    match done.measured {
+        Some(measured) => write!(out, "\n{}", measured.table()).map_err(Failure::Stdout),
+        None => Ok(()),
+    }
 }
 
 /// The scheme that the flags choose.

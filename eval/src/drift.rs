@@ -69,6 +69,29 @@ impl Blocks {
         first.into_iter().chain(self.0.iter().map(|b| b.output)).collect()
     }
 
+    /// Name, input and output of a block.
+    pub fn get(&self, place: usize) -> Option<(&str, TensorId, TensorId)> {
+        self.0.get(place).map(|b| (b.name.as_str(), b.input, b.output))
+    }
+
+    /// Every tensor that a block's steps give on an input, by the definitions of the steps; `None` where there is no such
+    /// block, or one that reads what lies outside of it.
+    ///
+    /// # Errors
+    /// As [`replay`].
+    pub fn replay(
+        &self,
+        place: usize,
+        (graph, weights): (&Graph, &Weights),
+        batch: &Batch,
+        input: &[f32],
+    ) -> Result<Option<BTreeMap<TensorId, Vec<f32>>>> {
+        match self.0.get(place) {
+            Some(block) => run(block, graph, weights, batch, input),
+            None => Ok(None),
+        }
+    }
+
     /// Whether both graphs have the same blocks, of the same widths.
     pub fn alike(&self, graph: &Graph, other: &Self, other_graph: &Graph) -> bool {
         let shape = |graph: &Graph, id: TensorId| graph.tensor(id).shape.clone();
@@ -145,6 +168,17 @@ fn on(
     batch: &Batch,
     input: &[f32],
 ) -> Result<Option<Vec<f32>>> {
+    Ok(run(block, graph, weights, batch, input)?.and_then(|mut made| made.remove(&block.output)))
+}
+
+/// Every tensor that a block's steps give on an input.
+fn run(
+    block: &Block,
+    graph: &Graph,
+    weights: &Weights,
+    batch: &Batch,
+    input: &[f32],
+) -> Result<Option<BTreeMap<TensorId, Vec<f32>>>> {
     let mut made: BTreeMap<TensorId, Vec<f32>> = BTreeMap::new();
     made.insert(block.input, input.to_vec());
     for index in block.steps.clone() {
@@ -153,5 +187,5 @@ fn on(
         };
         made.extend(graph.steps()[index].outputs().into_iter().zip(outputs));
     }
-    Ok(made.remove(&block.output))
+    Ok(Some(made))
 }

@@ -177,7 +177,7 @@ fn verify(target: &Path, expected: &Expected) -> Result<()> {
 }
 
 /// Compares the weight files with `SHA256SUMS` where that lists them, a little in memory at a time.
-fn check_sums(files: &ModelFiles, weights: &Weights) -> Result<()> {
+pub(crate) fn check_sums(files: &ModelFiles, weights: &Weights) -> Result<()> {
     let Some(list) = files.get(SUMS) else { return Ok(()) };
     let sums = parse_sums(list.bytes())?;
     for (name, blob) in weights.files() {

@@ -7,6 +7,7 @@
 //! release folder ─► convert ─► all of that, configurations, tokenizer, card, provenance.json, SHA256SUMS ─► verified
 //! ```
 
+mod calibrate;
 mod card;
 mod configuration;
 mod convert;
@@ -21,6 +22,7 @@ mod report;
 mod source;
 mod write;
 
+pub use calibrate::{Calibrated, Measured, Sets, Steps, calibrate};
 pub use convert::{Options, convert, is_output};
 pub use family::expected_tensors;
 pub use pattern::Pattern;

@@ -195,7 +195,8 @@ impl Plan {
         }
         let items = expected.tensors.iter().map(|spec| {
             let rows = source.open(spec)?;
-            let module = spec.name.strip_suffix(".weight").filter(|m| may(spec) && !stays(m));
+            let module =
+                spec.name.strip_suffix(".weight").filter(|m| may(spec) && !stays(m) && !source.stays(m));
             item(spec, scheme, rows.as_ref(), module, source)
         });
         let items: Vec<Item> = items.collect::<Result<_>>()?;

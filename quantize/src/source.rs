@@ -14,6 +14,12 @@ pub trait Source: Sync {
     /// When there is none of that name.
     fn open<'a>(&'a self, spec: &'a TensorSpec) -> Result<Box<dyn Rows + 'a>>;
 
+    /// Whether a module is not to be quantized although the scheme is for it.
+    fn stays(&self, module: &str) -> bool {
+        let _ = module;
+        false
+    }
+
     /// The codes of a module that somebody has found already; `None` where they are to be found from the numbers.
     fn coded(&self, module: &str) -> Option<&Coded> {
         let _ = module;

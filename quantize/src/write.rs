@@ -242,19 +242,47 @@ fn write_part(
     source: &dyn Source,
     wrote: &mut dyn FnMut(u64),
 ) -> Result<(WrittenFile, Vec<MatrixError>)> {
+    let created = File::create(path).map_err(|e| io_error(path, &e))?;
+    let mut out = Hashed::new(BufWriter::with_capacity(1 << 20, created));
+    let errors = write_tensors(&mut out, file, notes, source, wrote).map_err(|e| match e {
+        Error::Io { message, .. } => Error::Io { path: path.display().to_string(), message },
+        other => other,
+    })?;
+    let (bytes, digest, out) = out.finish();
+    let written = out.into_inner().map_err(|e| io_error(path, e.error()))?;
+    written.sync_all().map_err(|e| io_error(path, &e))?;
+    Ok((WrittenFile { name: file.name.clone(), bytes, digest }, errors))
+}
+
+/// The weight files of a plan, in memory.
+pub(crate) fn in_memory(plan: &Plan, recipe: &Recipe, source: &dyn Source) -> Result<Vec<(String, Vec<u8>)>> {
+    let file = |file: &PlannedFile| {
+        let mut out = Vec::new();
+        write_tensors(&mut out, file, &notes(file, recipe, source)?, source, &mut |_| {})?;
+        Ok((file.name.clone(), out))
+    };
+    plan.files.iter().map(file).collect()
+}
+
+/// Writes all of a file; the errors of its matrices, in the order of the plan.
+fn write_tensors<W: Write>(
+    out: &mut W,
+    file: &PlannedFile,
+    notes: &FileNotes,
+    source: &dyn Source,
+    wrote: &mut dyn FnMut(u64),
+) -> Result<Vec<MatrixError>> {
     let stored: Vec<StoredTensor> = file.items.iter().flat_map(Item::stored).collect();
     let int8 = file.items.iter().any(|i| i.int8().is_some());
     let layout = if int8 { FileLayout::quantized(stored, notes)? } else { FileLayout::new(stored)? };
     // Every stored tensor with the item that it belongs to.
     let items: BTreeMap<String, &Item> =
         file.items.iter().flat_map(|i| i.stored().into_iter().map(move |t| (t.name, i))).collect();
-    let created = File::create(path).map_err(|e| io_error(path, &e))?;
-    let mut out = Hashed::new(BufWriter::with_capacity(1 << 20, created));
     let mut scales: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut errors: BTreeMap<&str, MatrixError> = BTreeMap::new();
     // The layout knows only errors of writing; ours wait here.
     let mut fault = None;
-    let result = layout.write(&mut out, |tensor, out| {
+    let result = layout.write(out, |tensor, out| {
         if let Some(bytes) = scales.remove(&tensor.name) {
             out.write_all(&bytes)?;
             wrote(bytes.len() as u64);
@@ -289,18 +317,12 @@ fn write_part(
     if let Some(fault) = fault {
         return Err(fault);
     }
-    result.map_err(|e| match e {
-        Error::Io { message, .. } => Error::Io { path: path.display().to_string(), message },
-        other => other,
-    })?;
-    let (bytes, digest, out) = out.finish();
-    let written = out.into_inner().map_err(|e| io_error(path, e.error()))?;
-    written.sync_all().map_err(|e| io_error(path, &e))?;
+    result?;
     let mut in_order = Vec::new();
     for item in &file.items {
         in_order.extend(errors.remove(item.name.as_str()));
     }
-    Ok((WrittenFile { name: file.name.clone(), bytes, digest }, in_order))
+    Ok(in_order)
 }
 
 enum Fault {

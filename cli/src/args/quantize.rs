@@ -14,7 +14,8 @@ stopped when the same command is given again.
 
 Examples:
   dikast quantize ./clef ./clef-int8 --scheme int8-convrot
-  dikast quantize ./gliclass-ultra ./ultra-fp8 --scheme fp8-w8a8 --keep '*.block.0.*'"
+  dikast quantize ./gliclass-ultra ./ultra-fp8 --scheme fp8-w8a8 --keep '*.block.0.*'
+  dikast quantize ./clef ./clef-int8 --scheme int8-convrot --calibrate some.jsonl --report others.jsonl"
 )]
 pub(crate) struct QuantizeArgs {
     /// Folder of the model in BF16, F16 or F32.
@@ -34,8 +35,22 @@ pub(crate) struct QuantizeArgs {
     /// several times.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) keep: Vec<String>,
+    /// Find the codes from what the model sees on the examples of a JSONL file of typed questions (CLEF, on the CPU, for
+    /// small models); may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibrate: Vec<PathBuf>,
+    /// Steps of the calibration with commas between: smooth, clip, target, gptq, refit, bias, and rescue=N, which leaves the
+    /// N products as they were whose codes cost most; all is every one but the last, none is none.
+    #[arg(long, value_name = "STEPS", default_value = "all", requires = "calibrate")]
+    pub(crate) recipe: String,
+    /// Examples by which rescue chooses; none of the others.
+    #[arg(long, value_name = "FILE", requires = "calibrate")]
+    pub(crate) select: Vec<PathBuf>,
+    /// Examples on which the result is measured, beside the scheme without calibration; none of the others.
+    #[arg(long, value_name = "FILE", requires = "calibrate")]
+    pub(crate) report: Vec<PathBuf>,
     /// Quantize a model again that is quantized already, from the numbers that its codes stand for.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "calibrate")]
     pub(crate) requantize: bool,
 }
 

@@ -63,6 +63,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<()> {
     say(&evaluated(&args.model, Some(&args.reference), &job)?.evaluation, false)
 }
 
+/// The examples of files, for another command.
+pub(crate) fn examples(paths: &[PathBuf]) -> Result<Vec<Example>> {
+    files::all(paths, &dikast_eval::ReadOptions::default(), None)
+}
+
 fn say(evaluation: &Evaluation, json: bool) -> Result<()> {
     let text = if json { evaluation.to_json()? } else { shown(&evaluation.to_text()) };
     write!(std::io::stdout(), "{text}").map_err(Failure::Stdout)
