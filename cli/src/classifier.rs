@@ -117,6 +117,18 @@ pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoic
     }
 }
 
+/// The backends on which a model with that many bytes of weights would run here: the CPU for a small one, and the GPU
+/// backends that are not software.
+pub(crate) fn others_worth_it(weight_bytes: u64) -> Vec<BackendChoice> {
+    let small = weight_bytes < WORTH_A_DEVICE;
+    let all = [
+        (BackendChoice::Cpu, small),
+        (BackendChoice::Cuda, dikast_cuda::driver().is_ok()),
+        (BackendChoice::Wgpu, has_device()),
+    ];
+    all.into_iter().filter(|(_, worth)| *worth).map(|(backend, _)| backend).collect()
+}
+
 /// What `--memory-budget` says, for every device that this process opens.
 static MEMORY_BUDGET: OnceLock<u64> = OnceLock::new();
 

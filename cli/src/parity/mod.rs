@@ -1,6 +1,6 @@
 //! `dikast parity`: does a device do what the steps say?
 
-mod requests;
+pub(crate) mod requests;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
