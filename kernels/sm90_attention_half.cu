@@ -185,7 +185,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sm90_attention_half_64(
     for (int item = blockIdx.x; item < items; item += gridDim.x, turn ^= 1) {
         const Tile tile = item == (int)blockIdx.x ? first_tile : p.tiles[item / p.heads];
         Half<WIDTH> own = empty_half<WIDTH>();
-        u32 q[4][4];
 #pragma unroll 1
         for (int first = half * TILE; first < 2 * TILE || first < tile.keys; first += 2 * TILE) {
             // The first time the next step is under way already, else it goes where the one before was.
@@ -196,14 +195,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sm90_attention_half_64(
             else meet_group(half);
             if (begun) fetch_step();
             begun = true;
-            if (first < 2 * TILE) {
+            if (first < tile.keys) {
+                // Anew in each step: of first operands kept from one step to the next, the compiler gives the registers away.
+                u32 q[4][4];
                 const int r = warp * 16 + (lane & 15);
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
                     load_matrices(q[i], queries + turn * PANEL + r * 128 + (((2 * i + (lane >> 4)) ^ (r & 7)) << 4));
                 }
-            }
-            if (first < tile.keys) {
                 const u32 operand_k = operand_low(at), operand_v = columns_low(at + PANEL);
                 float s[8][4];
                 settle(s);
