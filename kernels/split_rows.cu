@@ -195,6 +195,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) split_concat(const Spl
     const int r = blockIdx.x;
     if (r >= *p.rows) return;
     for (int at = 4 * threadIdx.x; at < p.out.width; at += 4 * ROW_THREADS) {
-        p.out.store(r, at, at < p.left.width ? p.left.load(r, at) : p.right.load(r, at - p.left.width));
+        if (at < p.left.width) p.out.copy(r, at, p.left, at);
+        else p.out.copy(r, at, p.right, at - p.left.width);
     }
 }

@@ -43,4 +43,13 @@ struct SplitRows {
         *reinterpret_cast<uint2 *>(to) = make_uint2(a.head, b.head);
         *reinterpret_cast<uint2 *>(to + split_plane(width, capacity)) = make_uint2(a.tail, b.tail);
     }
+    // Four columns of another's, both planes as they are: a sum split again may have another head.
+    __device__ __forceinline__ void copy(int row, int at, const SplitRows &from, int from_at) const {
+        if (stored == F32 || from.stored == F32) return store(row, at, from.load(row, from_at));
+        u8 *to = data + split_place(row, at, capacity);
+        const u8 *own = from.data + split_place(row, from_at, from.capacity);
+        *reinterpret_cast<uint2 *>(to) = *reinterpret_cast<const uint2 *>(own);
+        *reinterpret_cast<uint2 *>(to + split_plane(width, capacity)) =
+            *reinterpret_cast<const uint2 *>(own + split_plane(from.width, from.capacity));
+    }
 };
