@@ -43,12 +43,14 @@ fn long_requests_fit_their_budget_and_too_small_ones_are_refused() {
         }
     };
     let folder = tempfile::tempdir().expect("a folder");
+    let start = std::time::Instant::now();
     let model = model(folder.path(), false);
+    println!("loaded after {:?}", start.elapsed());
     assert_eq!(model.format(), "INT8 ConvRot");
     let needed = |tokens: usize| {
         let bucket = backend.bucket(&model.full(tokens));
         let budget = backend.budget(model.graph(), model.weights(), &bucket).expect("a budget");
-        println!("{tokens} tokens: {budget:?}");
+        println!("{tokens} tokens: {budget:?} after {:?}", start.elapsed());
         assert_eq!(budget.device_weights / GIB, 22, "{budget:?}");
         budget
     };

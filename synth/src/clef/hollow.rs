@@ -33,7 +33,10 @@ pub(crate) fn hollow(dir: &Path, recipe: &Recipe) -> Result<Written> {
     let tensors = expected.stored(stored);
     let coded = tensors.iter().filter(|t| t.dtype == StoredType::I8);
     let layers: Vec<Int8Layer> = coded
-        .filter_map(|t| Some(Int8Layer::new(t.name.strip_suffix(".weight")?, group, &[0], 0.0)))
+        .filter_map(|t| {
+            let row = vec![0; t.shape.get(1).copied().unwrap_or(0)];
+            Some(Int8Layer::new(t.name.strip_suffix(".weight")?, group, &row, 0.0))
+        })
         .collect();
     let how = checkpoint::Recipe { name: "hollow".to_owned(), version: 1 };
     let notes = if group.is_some() { Int8Layer::notes(&layers, &how)? } else { FileNotes::default() };
@@ -67,7 +70,8 @@ struct Sparse(File);
 
 impl Write for Sparse {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if bytes.first() != Some(&0) || bytes.iter().any(|&b| b != 0) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        if bytes.chunks(ZEROS.len()).any(|some| some != &ZEROS[..some.len()]) {
             return self.0.write(bytes);
         }
         self.0.seek(SeekFrom::Current(bytes.len() as i64))?;
