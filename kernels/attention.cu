@@ -152,6 +152,8 @@ DEVICE void attention(const Attention &p) {
     }
 
     const int group = warp_id() & 3, half = warp_id() >> 2;
+    // Else this warp only brings keys and values; narrow heads have no registers to ask for it.
+    const bool busy = D < 128 || group * 16 < tile.queries;
     const int r0 = group * 16 + (lane >> 2), c0 = (lane & 3) * 2;
     Half<D> own = empty_half<D>();
     const u32 key_base = shared_address(keys) + half * 32 * PITCH, value_base = shared_address(values) + half * 32 * PITCH;
@@ -176,15 +178,16 @@ DEVICE void attention(const Attention &p) {
         if (!APART) load(v, v_rows, p.v_pitch, first);
 
         float s[4][4] = {};
-        scores<D>(s, query_base, key_base);
-
-        weights<D>(own, s, p, bias, tile.place + r0, first + half * 32, tile.keys);
+        if (busy) {
+            scores<D>(s, query_base, key_base);
+            weights<D>(own, s, p, bias, tile.place + r0, first + half * 32, tile.keys);
+        }
         if (!APART) {
             __syncthreads();
             v.split_to(values);
             __syncthreads();
         }
-        weigh<D>(own.out, s, value_base);
+        if (busy) weigh<D>(own.out, s, value_base);
     }
 
     // The second half hands its state over; the first finishes.

@@ -77,8 +77,9 @@ DEVICE u32 block_max(u32 x) {
     return most;
 }
 
+// This thread's part of a row's sum of squares.
 template <int QUADS>
-DEVICE float sum_of_squares(const Row<QUADS> &row) {
+DEVICE float own_squares(const Row<QUADS> &row) {
     float sum = 0.f;
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
@@ -88,13 +89,18 @@ DEVICE float sum_of_squares(const Row<QUADS> &row) {
         sum = add(sum, mul(v.z, v.z));
         sum = add(sum, mul(v.w, v.w));
     }
-    return block_sum(sum);
+    return sum;
 }
 
-// w * (x * rsqrt(mean(x^2) + eps)), square root and quotients correctly rounded; `weight` as load_row gives it.
 template <int QUADS>
-DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float eps) {
-    float mean = __fdiv_rn(sum_of_squares(row), (float)width);
+DEVICE float sum_of_squares(const Row<QUADS> &row) {
+    return block_sum(own_squares(row));
+}
+
+// w * (x * rsqrt(mean(x^2) + eps)), square root and quotients correctly rounded; `weight` as load_row gives it. The sum of squares is known.
+template <int QUADS>
+DEVICE void rms_norm_given(Row<QUADS> &row, const Row<QUADS> &weight, float squares, int width, float eps) {
+    float mean = __fdiv_rn(squares, (float)width);
     float scale = __fdiv_rn(1.f, __fsqrt_rn(add(mean, eps)));
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
@@ -107,6 +113,12 @@ DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float
             row.v[q].w = mul(w.w, mul(row.v[q].w, scale));
         }
     }
+}
+
+// The same with it.
+template <int QUADS>
+DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float eps) {
+    rms_norm_given(row, weight, sum_of_squares(row), width, eps);
 }
 
 DEVICE u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }

@@ -231,7 +231,8 @@ struct Outgoing {
 
 // The results of the largest tile in the ring: after an item's k-blocks come EXTRA places for them, boxes of 128 tokens x
 // 128 bytes. The producer lets them in like k-blocks, with the residual where the block adds it itself; the multiplying warps
-// write to them, a sender has the copy engine move them, and frees the place once it is read.
+// write to them, a sender has the copy engine move them, and frees the place once it is read. A ring has at most k_blocks + EXTRA
+// places: then nobody gets a place for the next item's results before those of this one have been taken.
 template <int WAY>
 struct InRing {
     static constexpr int STORED = WAY == RING_F16 ? F16 : WAY == RING_GATED ? BF16 : F32;
@@ -381,6 +382,7 @@ struct __align__(8) Meeting {
     u64 full[MOST_STAGES], empty[MOST_STAGES], rows[2];
     float scales[2][GROUPS][TOKENS];
 };
+static_assert(sizeof(Meeting<2, 128>) == 2320, "as the host has it");
 
 template <int GROUPS, int TOKENS, int DEPTH, int WAY>
 DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, const TensorMap *out_map = nullptr) {

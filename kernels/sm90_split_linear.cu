@@ -7,10 +7,11 @@
 //   tile   128 weight rows x TOKENS tokens; two warpgroups with 64 weight rows each (the 64-row side of wgmma, so that few tokens
 //          waste nothing), one producer warp. Weights do not depend on the kernel before: their copies start before the wait
 //   split  few tokens: a cluster of CLUSTER blocks shares k; the parts meet in shared memory, and each block finishes some of
-//          the tokens. Many: one block walks all of k, and a cluster of two has two tiles of weight rows, with one copy of x
-//   grid   (weight rows / 128, split: times CLUSTER, products one after the other from `first`; token capacity / TOKENS), 288
-//          threads; dynamic shared memory: 1024 bytes to align, and the larger of stages * (16384 + TOKENS * 256) and, where
-//          results meet, parts of a block * TOKENS * PITCH * 4
+//          the tokens. Many: one block walks all of k, and a cluster of two has two tiles of weight rows, with one copy of x. Such
+//          clusters take pairs of tiles in turn: the copies of the next are on their way while results leave
+//   grid   (weight rows / 128 times CLUSTER; token capacity / TOKENS), where clusters take tiles in turn any number of them;
+//          products one after the other from `first`; 288 threads. Dynamic shared memory: 1024 bytes to align, stages * (16384 +
+//          TOKENS * 256), and parts of a block * TOKENS * PITCH * 4 where results meet: in the ring's place, or, in turn, after it
 #include "convert.cuh"
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
@@ -53,15 +54,42 @@ DEVICE void start_k_block(float (&sum)[TOKENS / 2], u32 weight, u32 head, u32 ta
     wgmma_commit();
 }
 
-// The copies of one block, by one thread. TOGETHER: it fetches half of the cluster's x, for both blocks.
-template <int TOKENS, bool TOGETHER>
+// The tiles of a block: one, or, in turn, one of each pair that its cluster takes.
+template <int TOKENS, int CLUSTER>
+struct Tiles {
+    int item, total, step, pairs, rows;
+
+    // `block` of the product's `blocks`.
+    __device__ __forceinline__ Tiles(const Product &p, int block, int blocks, int rows) : rows(rows) {
+        if (CLUSTER == 0) {
+            pairs = (p.columns + 2 * ROWS - 1) / (2 * ROWS);
+            item = block / 2;
+            step = blocks / 2;
+            total = (rows + TOKENS - 1) / TOKENS * pairs;
+        } else {
+            pairs = 0;
+            item = block / max_of(CLUSTER, 1);
+            step = 1;
+            total = (int)blockIdx.y * TOKENS < rows ? item + 1 : 0;
+        }
+    }
+    __device__ __forceinline__ bool more() const { return item < total; }
+    __device__ __forceinline__ void next() { item += step; }
+    __device__ __forceinline__ int row_tile() const { return CLUSTER == 0 ? item % pairs * 2 + (int)cluster_rank() : item; }
+    __device__ __forceinline__ int first_token() const { return (CLUSTER == 0 ? item / pairs : (int)blockIdx.y) * TOKENS; }
+    // Tokens to copy: whole atoms of eight rows.
+    __device__ __forceinline__ int tokens() const { return min_of(TOKENS, (rows - first_token() + 7) & ~7); }
+};
+
+// The copies of one block, by one thread. Of clusters in turn, a block fetches half of the cluster's x, for both.
+template <int TOKENS, int CLUSTER>
 struct Fetcher {
     static constexpr u32 STAGE_BYTES = WEIGHT_BYTES + 2 * TOKENS * KBLOCK;
     const Product &p;
     u32 ring, full, empty;
-    int row_tile, first_token, tokens, stages;
+    int stages;
 
-    __device__ __forceinline__ void weights(int kb, u32 stage) const {
+    __device__ __forceinline__ void weights(int row_tile, int tokens, int kb, u32 stage) const {
         const u32 done = full + stage * 8, to = ring + stage * STAGE_BYTES;
         barrier_expect(done, WEIGHT_BYTES + 2 * tokens * KBLOCK);
 #pragma unroll
@@ -70,9 +98,9 @@ struct Fetcher {
                       WEIGHT_TILE, done);
         }
     }
-    __device__ __forceinline__ void rows(int kb, u32 stage) const {
-        const int half = min_of(tokens, TOKENS / 2), rank = TOGETHER ? cluster_rank() : 0;
-        const int from = rank ? half : 0, count = TOGETHER ? (rank ? tokens - half : half) : tokens;
+    __device__ __forceinline__ void rows(int first_token, int tokens, int kb, u32 stage) const {
+        const int half = min_of(tokens, TOKENS / 2), rank = CLUSTER == 0 ? cluster_rank() : 0;
+        const int from = rank ? half : 0, count = CLUSTER > 0 ? tokens : rank ? tokens - half : half;
         if (count == 0) return;
         const bool second = kb >= p.x_blocks;
         const int blocks = second ? p.k_blocks - p.x_blocks : p.x_blocks;
@@ -81,31 +109,35 @@ struct Fetcher {
 #pragma unroll
         for (int plane = 0; plane < 2; ++plane) {
             const u8 *own = x + (u64)plane * blocks * p.capacity * KBLOCK;
-            if (TOGETHER) bulk_copy_to_all(to + plane * TOKENS * KBLOCK, own, count * KBLOCK, done, 3);
+            if (CLUSTER == 0) bulk_copy_to_all(to + plane * TOKENS * KBLOCK, own, count * KBLOCK, done, 3);
             else bulk_copy(to + plane * TOKENS * KBLOCK, own, count * KBLOCK, done);
         }
     }
-    // The k-blocks `first` to `last`.
-    __device__ __forceinline__ void run(int first, int last) const {
-        const int begun = min_of(stages, last - first);
+    // The k-blocks `first` to `last` of all tiles.
+    __device__ __forceinline__ void run(Tiles<TOKENS, CLUSTER> tiles, int first, int last) const {
+        int begun = min_of(stages, last - first);
 #pragma unroll 1
-        for (int i = 0; i < begun; ++i) weights(first + i, i);
+        for (int i = 0; i < begun; ++i) weights(tiles.row_tile(), tiles.tokens(), first + i, i);
         wait_for_predecessor();
         Ring at = {0, 0};
 #pragma unroll 1
-        for (int kb = first; kb < last; ++kb) {
-            if (kb >= first + begun) {
-                // A fresh barrier counts as having completed the phase before its first.
-                barrier_wait(empty + at.stage * 8, at.parity ^ 1);
-                weights(kb, at.stage);
+        for (; tiles.more(); tiles.next(), begun = 0) {
+            const int row_tile = tiles.row_tile(), first_token = tiles.first_token(), tokens = tiles.tokens();
+#pragma unroll 1
+            for (int kb = first; kb < last; ++kb) {
+                if (kb >= first + begun) {
+                    // A fresh barrier counts as having completed the phase before its first.
+                    barrier_wait(empty + at.stage * 8, at.parity ^ 1);
+                    weights(row_tile, tokens, kb, at.stage);
+                }
+                rows(first_token, tokens, kb, at.stage);
+                at.advance(stages);
             }
-            rows(kb, at.stage);
-            at.advance(stages);
         }
     }
 };
 
-// CLUSTER blocks share k; or, where that is 0, two blocks share x.
+// CLUSTER blocks share k; or, where that is 0, two blocks share x and take tiles in turn.
 template <int TOKENS, int CLUSTER>
 DEVICE void split_linear(const Products &all) {
     constexpr bool TOGETHER = CLUSTER == 0;
@@ -117,16 +149,21 @@ DEVICE void split_linear(const Products &all) {
     const u32 full = shared_address(full_barriers), empty = shared_address(empty_barriers);
 
     Product p = all.of[0];
+    int end = gridDim.x; // of this product's blocks
+#pragma unroll
+    for (int i = MOST_PRODUCTS - 1; i > 0; --i) {
+        if ((int)blockIdx.x < all.of[i].first) end = min_of(end, all.of[i].first);
+    }
 #pragma unroll
     for (int i = 1; i < MOST_PRODUCTS; ++i) {
         if ((int)blockIdx.x >= all.of[i].first) p = all.of[i];
     }
-    const int rows = *p.rows, first_token = blockIdx.y * TOKENS;
-    const int row_tile = (blockIdx.x - p.first) / (TOGETHER ? 1 : CLUSTER);
+    const int rows = *p.rows;
+    Tiles<TOKENS, CLUSTER> tiles(p, blockIdx.x - p.first, end - p.first, rows);
     const int first_part = TOGETHER ? 0 : cluster_rank() * OWN, last_part = TOGETHER ? PARTS : first_part + OWN;
 
     release_successor();
-    if (first_token >= rows) {
+    if (!tiles.more()) {
         // The whole cluster has the same tokens.
         wait_for_predecessor();
         return;
@@ -143,10 +180,8 @@ DEVICE void split_linear(const Products &all) {
 
     if (warp_id() >= WARPS) {
         if (elected()) {
-            // Whole atoms of eight rows.
-            const int tokens = min_of(TOKENS, (rows - first_token + 7) & ~7);
-            Fetcher<TOKENS, TOGETHER>{p, ring, full, empty, row_tile, first_token, tokens, all.stages}.run(
-                part_start(first_part, p.k_blocks), part_start(last_part, p.k_blocks));
+            Fetcher<TOKENS, CLUSTER>{p, ring, full, empty, all.stages}.run(tiles, part_start(first_part, p.k_blocks),
+                                                                           part_start(last_part, p.k_blocks));
         }
         __syncwarp();
         wait_for_predecessor();
@@ -202,85 +237,93 @@ DEVICE void split_linear(const Products &all) {
         free_one();
     };
 
-    // Sums of parts on their way to each other, or to whole rows: where the ring was.
+    // Sums of parts on their way to each other, or to whole rows.
+    const u32 staged = TOGETHER ? ring + all.stages * STAGE_BYTES : ring;
     auto stage = [&](const float (&sum)[TOKENS / 2], int own) {
-        const u32 to = ring + ((own * TOKENS + 2 * (lane & 3)) * PITCH + warp_id() * 16 + (lane >> 2)) * 4;
+        const u32 to = staged + ((own * TOKENS + 2 * (lane & 3)) * PITCH + warp_id() * 16 + (lane >> 2)) * 4;
 #pragma unroll
         for (int e = 0; e < TOKENS / 2; ++e) {
             store_shared(to + ((e / 4 * 8 + (e & 1)) * PITCH + (e & 2) * 4) * 4, sum[e]);
         }
     };
-    if constexpr (TOGETHER) {
-        float total[TOKENS / 2], sum[TOKENS / 2];
-#pragma unroll
-        for (int e = 0; e < TOKENS / 2; ++e) total[e] = 0.f;
-#pragma unroll 1
-        for (int part = 0; part < PARTS; ++part) {
-            sum_part(sum, part);
-#pragma unroll
-            for (int e = 0; e < TOKENS / 2; ++e) total[e] = add(total[e], sum[e]);
-        }
-        // Every warp is done with the ring; what the other block sends here has come.
-        asm volatile("bar.sync 1, 256;" ::: "memory");
-        stage(total, 0);
-        asm volatile("bar.sync 1, 256;" ::: "memory");
-    } else {
-        float sum[OWN][TOKENS / 2];
-#pragma unroll
-        for (int own = 0; own < OWN; ++own) sum_part(sum[own], first_part + own);
-        asm volatile("bar.sync 1, 256;" ::: "memory");
-#pragma unroll
-        for (int own = 0; own < OWN; ++own) stage(sum[own], own);
-        __syncwarp();
-        cluster_exchange();
-    }
-
     // Whole rows: a warp takes one token after the other, and reads those of a batch before it finishes any.
     constexpr int SHARE = TOGETHER ? TOKENS : TOKENS / CLUSTER;
     constexpr int BATCH = SHARE <= WARPS ? 1 : SHARE <= 2 * WARPS ? 2 : 4;
     static_assert(SHARE < WARPS || SHARE % (WARPS * BATCH) == 0, "batches cover the tile");
     const SplitRows out = {static_cast<u8 *>(p.out), p.columns, p.capacity, p.stored, 0};
-    const int column = row_tile * ROWS + lane * 4, share = TOGETHER ? 0 : cluster_rank() * SHARE;
-    const bool inside = column < p.columns;
-    const float4 bias = inside && p.bias ? load4(p.bias + column) : make_float4(0.f, 0.f, 0.f, 0.f);
-    const int end = min_of(share + SHARE, rows - first_token);
+    auto leave = [&](int row_tile, int first_token) {
+        const int column = row_tile * ROWS + lane * 4, share = TOGETHER ? 0 : cluster_rank() * SHARE;
+        const bool inside = column < p.columns;
+        const float4 bias = inside && p.bias ? load4(p.bias + column) : make_float4(0.f, 0.f, 0.f, 0.f);
+        const int end = min_of(share + SHARE, rows - first_token);
 #pragma unroll 1
-    for (int t0 = share + warp_id(); t0 < end; t0 += WARPS * BATCH) {
-        float4 part[BATCH][TOGETHER ? 1 : PARTS];
+        for (int t0 = share + warp_id(); t0 < end; t0 += WARPS * BATCH) {
+            float4 part[BATCH][TOGETHER ? 1 : PARTS];
 #pragma unroll
-        for (int b = 0; b < BATCH; ++b) {
-            const int t = t0 + b * WARPS;
-            if constexpr (TOGETHER) {
-                const uint4 bits = load16_shared(ring + (t * PITCH + lane * 4) * 4);
-                part[b][0] = make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z),
-                                         __uint_as_float(bits.w));
-            } else {
+            for (int b = 0; b < BATCH; ++b) {
+                const int t = t0 + b * WARPS;
+                if constexpr (TOGETHER) {
+                    const uint4 bits = load16_shared(staged + (t * PITCH + lane * 4) * 4);
+                    part[b][0] = make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z),
+                                             __uint_as_float(bits.w));
+                } else {
 #pragma unroll
-                for (int i = 0; i < PARTS; ++i) {
-                    const u32 at = ring + ((i % OWN * TOKENS + t) * PITCH + lane * 4) * 4;
-                    part[b][i] = load4_remote(address_at(at, i / OWN));
+                    for (int i = 0; i < PARTS; ++i) {
+                        const u32 at = staged + ((i % OWN * TOKENS + t) * PITCH + lane * 4) * 4;
+                        part[b][i] = load4_remote(address_at(at, i / OWN));
+                    }
+                }
+            }
+#pragma unroll
+            for (int b = 0; b < BATCH; ++b) {
+                const int token = first_token + t0 + b * WARPS;
+                if (token >= rows || !inside) continue;
+                float4 v = part[b][0];
+                if constexpr (!TOGETHER) {
+                    v = add4(make_float4(0.f, 0.f, 0.f, 0.f), v);
+#pragma unroll
+                    for (int i = 1; i < PARTS; ++i) v = add4(v, part[b][i]);
+                }
+                if (p.bias) v = add4(v, bias);
+                v = activate4(p.activation, v);
+                if (p.stored == F32) {
+                    const u64 row = (u64)token * p.columns;
+                    finish4(static_cast<float *>(p.out) + row, p.residual ? p.residual + row : nullptr, column, p.columns, v);
+                } else {
+                    out.store(token, column, v);
                 }
             }
         }
+    };
+
+#pragma unroll 1
+    for (; tiles.more(); tiles.next()) {
+        if constexpr (TOGETHER) {
+            float total[TOKENS / 2], sum[TOKENS / 2];
 #pragma unroll
-        for (int b = 0; b < BATCH; ++b) {
-            const int token = first_token + t0 + b * WARPS;
-            if (token >= rows || !inside) continue;
-            float4 v = part[b][0];
-            if constexpr (!TOGETHER) {
-                v = add4(make_float4(0.f, 0.f, 0.f, 0.f), v);
+            for (int e = 0; e < TOKENS / 2; ++e) total[e] = 0.f;
+#pragma unroll 1
+            for (int part = 0; part < PARTS; ++part) {
+                sum_part(sum, part);
 #pragma unroll
-                for (int i = 1; i < PARTS; ++i) v = add4(v, part[b][i]);
+                for (int e = 0; e < TOKENS / 2; ++e) total[e] = add(total[e], sum[e]);
             }
-            if (p.bias) v = add4(v, bias);
-            v = activate4(p.activation, v);
-            if (p.stored == F32) {
-                const u64 row = (u64)token * p.columns;
-                finish4(static_cast<float *>(p.out) + row, p.residual ? p.residual + row : nullptr, column, p.columns, v);
-            } else {
-                out.store(token, column, v);
-            }
+            // The rows of the tile before have left.
+            asm volatile("bar.sync 1, 256;" ::: "memory");
+            stage(total, 0);
+            asm volatile("bar.sync 1, 256;" ::: "memory");
+        } else {
+            float sum[OWN][TOKENS / 2];
+#pragma unroll
+            for (int own = 0; own < OWN; ++own) sum_part(sum[own], first_part + own);
+            // Every warp is done with the ring.
+            asm volatile("bar.sync 1, 256;" ::: "memory");
+#pragma unroll
+            for (int own = 0; own < OWN; ++own) stage(sum[own], own);
+            __syncwarp();
+            cluster_exchange();
         }
+        leave(tiles.row_tile(), tiles.first_token());
     }
     // The others may still read this block's sums, or arrive on its barriers.
     __syncwarp();

@@ -1,7 +1,8 @@
-// Steps that write split rows (split_rows.cuh), or read them: SelectRows and PoolSpans, LayerNorm, Concat. Two of a kind that do
-// not need each other are one launch.
+// Steps that write split rows (split_rows.cuh), or read them: SelectRows and PoolSpans, also of rows that RmsNorm makes for them
+// alone; LayerNorm; Concat. Two of a kind that do not need each other are one launch.
 //
-//   gather      selected[r] = x[index[r]];  pooled[c] = mean of x[start..end] in row order, zeros for an empty span
+//   gather      selected[r] = x[index[r]];  pooled[c] = mean of x[start..end] in row order, zeros for an empty span; with a weight,
+//               of x as rms_norm.cu norms it; width as there
 //   split_norm  (x - mean) / sqrt(var + eps) * w + b as layer_norm.cu computes it; width a multiple of 4, at most 8192
 //   split_concat  out[r] = [left[r] ; right[r]]; widths multiples of 4
 //   grid        a block a row: those of the first part, then from `first` on those of the second; 256 threads
@@ -9,41 +10,114 @@
 #include "split_rows.cuh"
 
 struct Gather {
-    const float *x;
+    const float *x, *weight; // of the norm; none: rows as they are
     const int *index, *selected_rows, *spans, *pooled_rows;
     SplitRows selected, pooled;
-    int first, pad;
+    int width, first;
+    float eps;
+    int pad;
 };
 
-extern "C" __global__ void __launch_bounds__(ROW_THREADS) gather(const Gather p) {
+// block_sum for several numbers at once: the same sums.
+template <int COUNT>
+DEVICE void block_sums(float (&x)[COUNT]) {
+    __shared__ float part[COUNT][ROW_WARPS];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+        for (int d = 16; d; d >>= 1) x[i] = add(x[i], __shfl_xor_sync(~0u, x[i], d));
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        if (lane_id() == 0) part[i][warp_id()] = x[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        x[i] = part[i][0];
+#pragma unroll
+        for (int w = 1; w < ROW_WARPS; ++w) x[i] = add(x[i], part[i][w]);
+    }
+}
+
+// Rows `first` to `end`, as many as there are, zeros after them; normed where there is a weight.
+template <int QUADS, int COUNT>
+DEVICE void gather_rows(Row<QUADS> (&rows)[COUNT], const Gather &p, const Row<QUADS> &weight, int first, int end) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+        for (int q = 0; q < QUADS; ++q) {
+            const int at = row_element(q);
+            const bool inside = first + i < end && at < p.width;
+            rows[i].v[q] = inside ? load4(p.x + (u64)(first + i) * p.width + at) : make_float4(0.f, 0.f, 0.f, 0.f);
+        }
+    }
+    if (!p.weight) return;
+    float squares[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) squares[i] = own_squares(rows[i]);
+    block_sums(squares);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) rms_norm_given(rows[i], weight, squares[i], p.width, p.eps);
+}
+
+template <int QUADS>
+DEVICE void store_split_row(const SplitRows &to, int index, const Row<QUADS> &row) {
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) {
+        const int at = row_element(q);
+        if (at < to.width) to.store(index, at, row.v[q]);
+    }
+}
+
+template <int QUADS, int BATCH>
+DEVICE void gather(const Gather &p) {
     release_successor();
+    Row<QUADS> weight = {};
+    if (p.weight) weight = load_row<QUADS>(p.weight, p.width); // no kernel writes it: before the wait
     wait_for_predecessor();
     const int block = blockIdx.x;
     if (block < p.first) {
         if (block >= *p.selected_rows) return;
-        const int width = p.selected.width;
-        const float *from = p.x + (u64)p.index[block] * width;
-#pragma unroll 2
-        for (int at = 4 * threadIdx.x; at < width; at += 4 * ROW_THREADS) p.selected.store(block, at, load4(from + at));
+        Row<QUADS> row[1];
+        const int from = p.index[block];
+        gather_rows(row, p, weight, from, from + 1);
+        store_split_row(p.selected, block, row[0]);
         return;
     }
     const int c = block - p.first;
     if (c >= *p.pooled_rows) return;
-    const int start = p.spans[2 * c], end = p.spans[2 * c + 1], width = p.pooled.width;
-    const float count = (float)(end - start);
-    for (int at = 4 * threadIdx.x; at < width; at += 4 * ROW_THREADS) {
-        float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
-#pragma unroll 4
-        for (int r = start; r < end; ++r) {
-            const float4 v = load4(p.x + (u64)r * width + at);
-            sum = make_float4(add(sum.x, v.x), add(sum.y, v.y), add(sum.z, v.z), add(sum.w, v.w));
+    const int start = p.spans[2 * c], end = p.spans[2 * c + 1];
+    Row<QUADS> sum = {};
+#pragma unroll 1
+    for (int first = start; first < end; first += BATCH) {
+        Row<QUADS> rows[BATCH];
+        gather_rows(rows, p, weight, first, end);
+#pragma unroll
+        for (int i = 0; i < BATCH; ++i) {
+            if (first + i >= end) break;
+#pragma unroll
+            for (int q = 0; q < QUADS; ++q) {
+                const float4 v = rows[i].v[q];
+                float4 &s = sum.v[q];
+                s = make_float4(add(s.x, v.x), add(s.y, v.y), add(s.z, v.z), add(s.w, v.w));
+            }
         }
-        if (start < end) {
-            sum = make_float4(__fdiv_rn(sum.x, count), __fdiv_rn(sum.y, count), __fdiv_rn(sum.z, count), __fdiv_rn(sum.w, count));
-        }
-        p.pooled.store(c, at, sum);
     }
+    if (start < end) {
+        const float count = (float)(end - start);
+#pragma unroll
+        for (int q = 0; q < QUADS; ++q) {
+            float4 &s = sum.v[q];
+            s = make_float4(__fdiv_rn(s.x, count), __fdiv_rn(s.y, count), __fdiv_rn(s.z, count), __fdiv_rn(s.w, count));
+        }
+    }
+    store_split_row(p.pooled, c, sum);
 }
+
+extern "C" __global__ void __launch_bounds__(ROW_THREADS, 4) gather_2(const Gather p) { gather<2, 2>(p); }
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) gather_8(const Gather p) { gather<8, 1>(p); }
 
 struct Norm {
     SplitRows x, out;

@@ -6,7 +6,7 @@ use dikast_core::{Error, Result};
 use crate::args;
 use crate::backend::CudaBackend;
 use crate::device::Target;
-use crate::gemm::{self, Choice, Exit, Shape};
+use crate::gemm::{self, Choice, Exit, LargeTiles, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, K_BLOCK, Stored, TILE_ROWS};
 use crate::memory::DeviceMemory;
@@ -152,7 +152,7 @@ impl Product {
             weight_rows: self.weight_rows,
             k_blocks: self.k_blocks,
             tokens: self.case.bucket,
-            exit: Exit::of(self.columns, gated, self.stored, false),
+            exit: Exit::of(self.columns, gated, self.stored, false, LargeTiles::default()),
         }
     }
 

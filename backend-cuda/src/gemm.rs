@@ -49,23 +49,32 @@ pub(crate) enum Exit {
     RingGated,
 }
 
-/// Whether float32, binary16 and gated results of the largest tile leave from the ring, or else as staged rows.
-const FROM_RING: [bool; 3] = [true, true, true];
+/// How results of the largest FP8 tiles leave on Hopper: the same results, whichever way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LargeTiles {
+    /// By the copy engine, from the ring of operands; added in memory where they go to where their residual is.
+    #[default]
+    Added,
+    /// The same, with residuals added by the kernel.
+    Copied,
+    /// As rows that other warps store.
+    Staged,
+}
 
 impl Exit {
-    /// Rows are copied by 16 bytes. `added`: results are to be added to what lies where they go.
-    pub(crate) fn of(columns: usize, gated: bool, stored: Stored, added: bool) -> Self {
+    /// Rows are copied by 16 bytes. `in_place`: results go to where their residual is.
+    pub(crate) fn of(columns: usize, gated: bool, stored: Stored, in_place: bool, tiles: LargeTiles) -> Self {
         if !(columns * stored.bytes()).is_multiple_of(16) {
             return Self::Direct;
         }
-        let [real, half, gate] = FROM_RING;
+        let ring = tiles != LargeTiles::Staged;
         match (gated, stored) {
-            (false, Stored::F32) if real && added => Self::RingAdded,
-            (false, Stored::F32) if real => Self::Ring32,
+            (false, Stored::F32) if in_place && tiles == LargeTiles::Added => Self::RingAdded,
+            (false, Stored::F32) if ring => Self::Ring32,
             (false, Stored::F32) => Self::Rows32,
-            (false, Stored::F16) if half => Self::Ring16,
+            (false, Stored::F16) if ring => Self::Ring16,
             (false, Stored::F16) => Self::Rows16,
-            (true, Stored::BF16) if gate => Self::RingGated,
+            (true, Stored::BF16) if ring => Self::RingGated,
             (true, Stored::BF16) => Self::Gated16,
             _ => Self::Direct,
         }
@@ -220,8 +229,10 @@ impl Tile {
         let staged = exit.staged();
         let ring = exit.box_columns().is_some();
         let stages = if ring {
-            // Results have places in it too.
-            chip.shared.checked_sub(MEETING)? / stage
+            // Results have places in it too, after the k-blocks: not more of all than one tile needs, so that no warp is a whole
+            // tile ahead of those that move its results.
+            let places = if exit.box_columns() == Some(32) { 2 } else { 1 };
+            (chip.shared.checked_sub(MEETING)? / stage).min(shape.k_blocks + places)
         } else {
             shape.k_blocks.min(room.checked_sub(1024 + 2560 + staged)? / stage)
         };
@@ -268,22 +279,25 @@ const FEW: &str = "sm90_fp8_few";
 struct FewTile {
     groups: usize,
     rows: usize,
+    threads: usize,
     entry: &'static str,
 }
 
 /// Where 64 rows a tile leave a third of an H200's 132 multiprocessors idle, or need a second round for a few of them, these
 /// make 128 tiles of the products of an mT5-XL block.
-const FEW_TILES: [FewTile; 10] = [
-    FewTile { groups: 1, rows: 16, entry: "sm90_fp8_few_1_16" },
-    FewTile { groups: 1, rows: 32, entry: "sm90_fp8_few_1_32" },
-    FewTile { groups: 1, rows: 48, entry: "sm90_fp8_few_1_48" },
-    FewTile { groups: 1, rows: 64, entry: "sm90_fp8_few_1_64" },
-    FewTile { groups: 1, rows: 80, entry: "sm90_fp8_few_1_80" },
-    FewTile { groups: 1, rows: 96, entry: "sm90_fp8_few_1_96" },
-    FewTile { groups: 2, rows: 48, entry: "sm90_fp8_few_2_48" },
-    FewTile { groups: 2, rows: 80, entry: "sm90_fp8_few_2_80" },
-    FewTile { groups: 2, rows: 96, entry: "sm90_fp8_few_2_96" },
-    FewTile { groups: 2, rows: 160, entry: "sm90_fp8_few_2_160" },
+const FEW_TILES: [FewTile; 12] = [
+    FewTile { groups: 1, rows: 16, threads: 160, entry: "sm90_fp8_few_1_16" },
+    FewTile { groups: 1, rows: 32, threads: 160, entry: "sm90_fp8_few_1_32" },
+    FewTile { groups: 1, rows: 48, threads: 160, entry: "sm90_fp8_few_1_48" },
+    FewTile { groups: 1, rows: 64, threads: 160, entry: "sm90_fp8_few_1_64" },
+    FewTile { groups: 1, rows: 80, threads: 160, entry: "sm90_fp8_few_1_80" },
+    FewTile { groups: 1, rows: 96, threads: 160, entry: "sm90_fp8_few_1_96" },
+    FewTile { groups: 1, rows: 160, threads: 160, entry: "sm90_fp8_few_1_160" },
+    FewTile { groups: 2, rows: 48, threads: 384, entry: "sm90_fp8_few_2_48" },
+    FewTile { groups: 2, rows: 80, threads: 384, entry: "sm90_fp8_few_2_80" },
+    FewTile { groups: 2, rows: 80, threads: 288, entry: "sm90_fp8_few_2_80_slim" },
+    FewTile { groups: 2, rows: 96, threads: 384, entry: "sm90_fp8_few_2_96" },
+    FewTile { groups: 2, rows: 160, threads: 384, entry: "sm90_fp8_few_2_160" },
 ];
 
 /// Stages that this kernel has barriers for.
@@ -310,8 +324,7 @@ impl FewTile {
         let moving = 0.9 * (self.groups * 4 * (2048 + 32 * self.rows) + stage) as f64 / 128.0;
         let k_block = multiplying.max(moving).max(210.0);
         let cost = shape.k_blocks as f64 * k_block + 100.0 + 12.0 * self.rows as f64;
-        let grid =
-            Grid::new(blocks, 1, if self.groups == 1 { 160 } else { 384 }).shared(1024 + stages * stage);
+        let grid = Grid::new(blocks, 1, self.threads).shared(1024 + stages * stage);
         let choice = Choice { kernel: FEW, entry: self.entry, grid, row_tiles, cluster_tokens: 1, stages };
         Some((choice, cost))
     }
@@ -454,6 +467,7 @@ mod tests {
                             if choice.kernel == FEW {
                                 let tile =
                                     FEW_TILES.iter().find(|t| choice.entry == t.entry).expect("listed");
+                                assert_eq!(grid.threads, tile.threads);
                                 assert_eq!(choice.row_tiles * tile.rows, weight_rows);
                                 let token_tiles = grid.blocks[0] / choice.row_tiles;
                                 assert_eq!(token_tiles, tokens.div_ceil(64 * tile.groups));

@@ -41,6 +41,7 @@ mod tensor_map;
 
 pub use backend::{CudaBackend, CudaOptions, CudaPlan};
 pub use fp8_trial::{Fp8Case, Fp8Trial};
+pub use gemm::LargeTiles;
 pub use int8_trial::{Int8Case, Int8Trial};
 pub use plan::{Prefetch, RowKernel, RowTime};
 pub use prefix::CudaSnapshot;

@@ -1,6 +1,6 @@
 //! FP8 products by every kernel that can make them, their results compared bit for bit: for checks.
 
-use dikast_core::Result;
+use dikast_core::{Error, Result};
 
 use crate::args;
 use crate::backend::CudaBackend;
@@ -50,7 +50,7 @@ impl CudaBackend {
             processors: self.device.processors,
             shared: self.device.shared,
         };
-        let exit = Exit::of(columns, gated, stored, added);
+        let exit = Exit::of(columns, gated, stored, added, self.options.large_tiles);
         let choices = gemm::every(chip, Shape { weight_rows, k_blocks, tokens: room, exit });
 
         let memory = |bytes| DeviceMemory::new(&self.device, bytes);
@@ -117,6 +117,7 @@ fn bits(memory: &DeviceMemory, stored: Stored, count: usize) -> Result<Vec<u32>>
     match stored {
         Stored::F32 => memory.read(0, count),
         Stored::F16 | Stored::BF16 => Ok(memory.read::<u16>(0, count)?.into_iter().map(u32::from).collect()),
+        Stored::Split => Err(Error::Internal("products do not write split rows".to_owned())),
     }
 }
 
@@ -127,7 +128,7 @@ fn compared(
     (columns, stored): (usize, Stored),
 ) -> ProductTrial {
     let exponent = match stored {
-        Stored::F32 => 0x7F80_0000,
+        Stored::F32 | Stored::Split => 0x7F80_0000,
         Stored::F16 => 0x7C00,
         Stored::BF16 => 0x7F80,
     };

@@ -178,7 +178,12 @@ impl CudaBackend {
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
         let added = kind == ProductKind::Residual;
-        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, stored, added) };
+        let shape = Shape {
+            weight_rows,
+            k_blocks,
+            tokens,
+            exit: Exit::of(columns, gated, stored, added, self.options.large_tiles),
+        };
         let chip = self.chip();
         let chosen = gemm::choose(chip, shape, self.options.few);
         let mut choices = vec![chosen];
@@ -270,7 +275,13 @@ impl CudaBackend {
             weight_rows,
             k_blocks,
             tokens,
-            exit: Exit::of(columns, gated, kind.stored(), kind == ProductKind::Residual),
+            exit: Exit::of(
+                columns,
+                gated,
+                kind.stored(),
+                kind == ProductKind::Residual,
+                self.options.large_tiles,
+            ),
         };
         if self.device.target != Target::Hopper {
             return Vec::new();
@@ -424,7 +435,7 @@ impl CudaBackend {
     /// Bytes on the device that a model and its plans hold.
     pub fn own_bytes(&self, resident: &CudaResident, plans: &[CudaPlan]) -> u64 {
         let plans: usize = plans.iter().map(|p| p.own_bytes(resident)).sum();
-        (resident.weights.bytes() + resident.arena.bytes() + plans) as u64
+        (resident.weight_bytes() + resident.arena.bytes() + plans) as u64
     }
 
     /// Kernels of a plan's forward.

@@ -80,8 +80,9 @@ pub(crate) fn kind(step: &Step, split: &[bool]) -> Option<Kind> {
     }
 }
 
-/// For each step, the last of the steps that run in one launch with it: neighbours of a kind that do not need each other, and
-/// a concatenation that only the product after it reads, which reads both halves instead.
+/// For each step, the last of the steps that run in one launch with it: neighbours of a kind that do not need each other; a
+/// concatenation that only the product after it reads, which reads both halves instead; a norm of rows that only the steps after
+/// it gather, which norm them.
 pub(crate) fn together(graph: &Graph, split: &[bool], bucket: &Sizes) -> Vec<usize> {
     let steps = graph.steps();
     let mut last: Vec<usize> = (0..steps.len()).collect();
@@ -90,6 +91,8 @@ pub(crate) fn together(graph: &Graph, split: &[bool], bucket: &Sizes) -> Vec<usi
         let mut end = first;
         if read_by_the_next(graph, split, first) {
             end = first + 1;
+        } else if let Some(gathering) = gathered(graph, split, first) {
+            end = first + gathering;
         } else if bucket.tokens <= MOST_TOKENS_TOGETHER {
             while end + 1 < steps.len() && joins(&steps[first..=end], &steps[end + 1], split) {
                 end += 1;
@@ -112,6 +115,17 @@ fn read_by_the_next(graph: &Graph, split: &[bool], index: usize) -> bool {
     is(*left) && is(*right) && is(*out) && x == out && readers == 1
 }
 
+/// The number of steps after a norm that gather its rows, where nothing else reads them.
+fn gathered(graph: &Graph, split: &[bool], index: usize) -> Option<usize> {
+    let Some(&Step::RmsNorm { out, .. }) = graph.steps().get(index) else { return None };
+    let after = &graph.steps()[index + 1..];
+    let count =
+        after.iter().take_while(|s| kind(s, split) == Some(Kind::Gather) && s.reads().contains(&out)).count();
+    let count = if count > 1 && joins(&after[..1], &after[1], split) { 2 } else { count.min(1) };
+    let readers = graph.steps().iter().filter(|s| s.reads().contains(&out)).count();
+    (count > 0 && readers == count && out != graph.output()).then_some(count)
+}
+
 fn joins(steps: &[Step], next: &Step, split: &[bool]) -> bool {
     let most = match kind(next, split) {
         Some(Kind::Gather | Kind::Norm) => 2,
@@ -131,14 +145,16 @@ fn joins(steps: &[Step], next: &Step, split: &[bool]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dikast_core::graph::{GraphBuilder, InputKind, Symbol};
+    use dikast_core::graph::{GraphBuilder, InputKind};
 
     /// The steps of a cross-attention scorer over text and classes `width` wide.
     fn scorer(width: usize) -> Graph {
         let mut b = GraphBuilder::new("scorer");
         let ids = b.input(InputKind::TokenIds);
         let table = b.weight("table", &[9, width]);
-        let hidden = b.embed("hidden", ids, table, None);
+        let embedded = b.embed("embedded", ids, table, None);
+        let norm = b.weight("final", &[width]);
+        let hidden = b.rms_norm("hidden", embedded, norm, 1e-6);
         let spans = b.input(InputKind::ClassSpans);
         let classes = b.pool_spans("classes", hidden, spans);
         let rows = b.input(InputKind::TextRows);
@@ -162,13 +178,11 @@ mod tests {
         let pair = b.concat("pair", context, None, classes1);
         let hidden = linear(&mut b, "mlp", pair, width);
         let logits = linear(&mut b, "logits", hidden, 1);
-        let _ = Symbol::Labels;
         b.finish(logits).expect("a graph")
     }
 
-    fn names(graph: &Graph, width: usize, tokens: usize) -> (Vec<String>, Vec<String>) {
+    fn names(graph: &Graph, tokens: usize) -> (Vec<String>, Vec<String>) {
         let split = rows(graph);
-        let _ = width;
         let tensors = graph.tensors().iter().zip(&split).filter(|(_, s)| **s);
         let bucket = Sizes { tokens, ..Sizes::default() };
         let last = together(graph, &split, &bucket);
@@ -183,18 +197,18 @@ mod tests {
     #[test]
     fn rows_between_products_are_split_and_neighbours_run_together() {
         let graph = scorer(128);
-        let (split, groups) = names(&graph, 128, 64);
+        let (split, groups) = names(&graph, 64);
         let expected =
             ["classes", "text", "text1", "classes1", "query", "keys", "context", "normed", "pair", "mlp"];
         assert_eq!(split, expected);
-        assert_eq!(groups, ["classes+text", "text1+classes1", "query+keys", "q+k+v", "pair+mlp"]);
+        assert_eq!(groups, ["hidden+classes+text", "text1+classes1", "query+keys", "q+k+v", "pair+mlp"]);
         // Large buckets take one step after the other.
-        assert_eq!(names(&graph, 128, 4096).1, ["pair+mlp"]);
+        assert_eq!(names(&graph, 4096).1, ["hidden+classes+text", "pair+mlp"]);
     }
 
     #[test]
     fn rows_without_whole_blocks_stay_float32() {
-        let (split, groups) = names(&scorer(96), 96, 64);
+        let (split, groups) = names(&scorer(96), 64);
         // Two halves of 96 columns are three blocks, but nobody could read the halves split.
         assert!(split.iter().all(|name| name == "pair"), "{split:?}");
         assert!(groups.is_empty());
@@ -225,7 +239,7 @@ mod tests {
                         graph.steps()[other].outputs()
                     });
                     for read in used.filter(|r| !inputs.contains(r)) {
-                        for out in step.outputs() {
+                        for out in step.outputs().into_iter().filter(|out| *out != read) {
                             let (a, b) = (range(out), range(read));
                             assert!(a.end <= b.start || b.end <= a.start, "{tokens}: {a:?} {b:?}");
                         }

@@ -30,15 +30,17 @@ impl Matrix {
     /// [`Error::Internal`] for rows that are no multiple of 16 bytes, or a driver that does not take it.
     pub(crate) fn map(&self, device: &Device) -> Result<TensorMap> {
         use sys::CUtensorMapDataType as Type;
+        let pitch = self.columns * self.stored.bytes();
+        let whole = pitch.is_multiple_of(16) && self.box_columns * self.stored.bytes() == 128;
         let kind = match (self.stored, self.added) {
             // Memory flushes subnormal sums, and so do the kernels that add them.
             (Stored::F32, true) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ,
             (Stored::F32, false) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
             (Stored::F16, _) => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
             (Stored::BF16, _) => Type::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            (Stored::Split, _) => return Err(Error::Internal(format!("no boxes of {self:?}"))),
         };
-        let pitch = self.columns * self.stored.bytes();
-        if !pitch.is_multiple_of(16) || self.box_columns * self.stored.bytes() != 128 {
+        if !whole {
             return Err(Error::Internal(format!("no boxes of {self:?}")));
         }
         let sizes = [self.columns as u64, self.rows as u64];

@@ -10,7 +10,7 @@ type Size = ((usize, usize), (usize, usize));
 /// `small` leaves out what takes a CPU long.
 pub fn all(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool) {
     // Deep enough for these kernels; rows and tokens that fill no tile; more tiles than blocks.
-    let few: &[Size] = &[((328, 640), (130, 192)), ((192, 1152), (300, 320))];
+    let few: &[Size] = &[((968, 640), (257, 320)), ((328, 640), (130, 192)), ((192, 1152), (300, 320))];
     let many: &[Size] = &[
         ((2048, 2048), (520, 768)),
         ((6144, 2048), (1000, 1024)),

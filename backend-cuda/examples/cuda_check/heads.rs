@@ -23,6 +23,8 @@ const NAMES: [&str; 14] = [
 fn head(b: &mut GraphBuilder, x: TensorId, width: usize, heads: usize) -> TensorId {
     let gelu = Some(Activation::GeluErf);
     let (spans, rows) = (b.input(InputKind::ClassSpans), b.input(InputKind::TextRows));
+    let weight = b.weight("final.weight", &[width]);
+    let x = b.rms_norm("final", x, weight, 1e-6);
     let classes = b.pool_spans("classes", x, spans);
     let text = b.select_rows("text", x, rows);
     let linear = |b: &mut GraphBuilder, name: &str, x, columns, activation| {
@@ -97,7 +99,7 @@ fn batch_of(lengths: &[usize]) -> Batch {
 pub fn all<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) {
     // Text rows for every tile, full and not; labels for the two smallest.
     let batches: &[(usize, usize)] = if small {
-        &[(1, 0), (3, 40), (9, 25), (5, 140)]
+        &[(1, 0), (3, 40), (9, 25), (5, 140), (9, 150)]
     } else {
         &[(1, 0), (3, 40), (9, 25), (5, 140), (33, 80)]
     };
@@ -117,11 +119,11 @@ pub fn all<B: Backend>(report: &mut Report, label: &str, cuda: &B, small: bool) 
             let Some((off, same)) = report.outcome(&name, one(cuda, &case, &lengths, &mut first)) else {
                 break;
             };
-            let worst = off.iter().map(|(_, d)| *d).fold(0.0, f64::max);
-            let nan = off.iter().any(|(_, d)| d.is_nan());
+            // Logits are small beside what they are sums of.
+            let near = |&(name, d): &(&str, f64)| d < if name == "logits" { 1e-3 } else { 1e-4 };
             let texts: Vec<String> = off.iter().map(|(name, d)| format!("{name} {d:.1e}")).collect();
             let other: Vec<&str> = same.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect();
-            let good = worst < 1e-4 && !nan && other.is_empty();
+            let good = off.iter().all(near) && other.is_empty();
             let detail = format!("off by {}; other bits than alone: {other:?}", texts.join(", "));
             report.check(&name, good, &detail);
         }

@@ -74,6 +74,9 @@ pub(crate) struct Builder<'a> {
     pub(crate) portable: bool,
     /// Whether FP8 products of few tokens have their own kernel.
     pub(crate) few: bool,
+    pub(crate) large_tiles: gemm::LargeTiles,
+    /// Whether attention over binary16 rows has warpgroup products.
+    pub(crate) warpgroups: bool,
     /// Kernels for some FP8 products: weight rows, depth, entry point.
     pub(crate) preferred: &'a [(usize, usize, &'static str)],
     pub(crate) prefetch: Prefetch,
@@ -92,9 +95,10 @@ impl Builder<'_> {
         let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
             let last = self.together[index];
-            if self.split_kind(step).is_some() {
-                // The first of those that run together.
-                if index == 0 || self.together[index - 1] != last {
+            let first = index == 0 || self.together[index - 1] != last;
+            if self.split_kind(step).is_some() || !first || last > index {
+                // The first of those that run together launches all.
+                if first {
                     let launch = self.split_steps(&self.graph.steps()[index..=last])?;
                     launches.extend(launch.map(|launch| (index, launch)));
                 }
@@ -457,7 +461,7 @@ impl Builder<'_> {
             weight_rows,
             k_blocks,
             tokens: self.capacity(codes),
-            exit: gemm::Exit::of(columns, gate.is_some(), stored, residual == target),
+            exit: gemm::Exit::of(columns, gate.is_some(), stored, residual == target, self.large_tiles),
         };
         if let Target::Portable(capability) = self.device.target
             && capability < 89
@@ -554,7 +558,7 @@ impl Builder<'_> {
             // Memory as in the kernels; two blocks fit a multiprocessor.
             let blocks = (heads * list.capacity).min(2 * self.device.processors);
             let grid = Grid::new(blocks, 1, 256);
-            if hopper && !self.portable {
+            if hopper && !self.portable && self.warpgroups {
                 let grid = grid.shared(1024 + 10 * 8192 + 2 * table + 8 * 20 * 32 * 4);
                 return self.launch("sm90_attention_half", "sm90_attention_half_64", grid, &arguments);
             }

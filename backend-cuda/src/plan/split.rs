@@ -16,8 +16,8 @@ arguments! {
     SplitRows { data: Address, width: i32, capacity: i32, stored: i32, pad: i32 }
     /// `split_rows.cu`
     Gather {
-        x: Address, index: Address, selected_rows: Address, spans: Address, pooled_rows: Address,
-        selected: SplitRows, pooled: SplitRows, first: i32, pad: i32,
+        x: Address, weight: Address, index: Address, selected_rows: Address, spans: Address, pooled_rows: Address,
+        selected: SplitRows, pooled: SplitRows, width: i32, first: i32, eps: f32, pad: i32,
     }
     /// `split_rows.cu`
     Norm {
@@ -52,19 +52,21 @@ impl Builder<'_> {
 
     /// One launch for steps of a kind; none where the batch has no rows for them.
     pub(super) fn split_steps(&self, steps: &[Step]) -> Result<Option<Launch>> {
-        let (halves, steps) = match steps {
-            // The product reads both halves.
-            [concat @ Step::Concat { .. }, product] => (Some(concat), std::slice::from_ref(product)),
+        // A product reads both halves of a concatenation; what gathers rows norms them.
+        let (before, steps) = match steps {
+            [before @ (Step::Concat { .. } | Step::RmsNorm { .. }), rest @ ..] if !rest.is_empty() => {
+                (Some(before), rest)
+            }
             _ => (None, steps),
         };
         let rows = |s: &&Step| s.outputs().iter().any(|&out| self.capacity(out) > 0);
         let steps: Vec<&Step> = steps.iter().filter(rows).collect();
         let Some(&first) = steps.first() else { return Ok(None) };
         match self.split_kind(first) {
-            Some(Kind::Gather) => self.gather(&steps).map(Some),
+            Some(Kind::Gather) => self.gather(&steps, before).map(Some),
             Some(Kind::Norm) => self.split_norms(&steps).map(Some),
             Some(Kind::Concat) => self.split_concat(first).map(Some),
-            Some(Kind::Product) => self.split_products(&steps, halves).map(Some),
+            Some(Kind::Product) => self.split_products(&steps, before).map(Some),
             None => Err(Error::Internal("not a step of split rows".to_owned())),
         }
     }
@@ -79,31 +81,35 @@ impl Builder<'_> {
         })
     }
 
-    fn gather(&self, steps: &[&Step]) -> Result<Launch> {
+    /// Rows and means of rows, after `norm` if there is one.
+    fn gather(&self, steps: &[&Step], norm: Option<&Step>) -> Result<Launch> {
         let none = SplitRows { data: 0, width: 0, capacity: 0, stored: 0, pad: 0 };
         let mut arguments = Gather {
             x: 0,
+            weight: 0,
             index: 0,
             selected_rows: 0,
             spans: 0,
             pooled_rows: 0,
             selected: none,
             pooled: none,
+            width: 0,
             first: 0,
+            eps: 0.0,
             pad: 0,
         };
         let mut pooled = 0;
         for step in steps {
             match **step {
                 Step::SelectRows { x, rows, out } => {
-                    arguments.x = self.float32(x)?;
+                    (arguments.x, arguments.width) = (self.float32(x)?, self.row_width(x)?);
                     arguments.index = self.tensor(rows)?;
                     arguments.selected_rows = self.rows(out)?;
                     arguments.selected = self.split_rows(out)?;
                     arguments.first = self.capacity(out) as i32;
                 }
                 Step::PoolSpans { x, spans, out } => {
-                    arguments.x = self.float32(x)?;
+                    (arguments.x, arguments.width) = (self.float32(x)?, self.row_width(x)?);
                     arguments.spans = self.tensor(spans)?;
                     arguments.pooled_rows = self.rows(out)?;
                     arguments.pooled = self.split_rows(out)?;
@@ -112,8 +118,12 @@ impl Builder<'_> {
                 _ => return Err(Error::Internal("neither rows nor spans".to_owned())),
             }
         }
+        if let Some(&Step::RmsNorm { x, weight, eps, .. }) = norm {
+            (arguments.x, arguments.weight, arguments.eps) = (self.float32(x)?, self.vector(weight)?, eps);
+        }
         let grid = Grid::new(arguments.first as usize + pooled, 1, ROW_THREADS);
-        self.launch("split_rows", "gather", grid, &arguments)
+        let entry = if arguments.width <= 2048 { "gather_2" } else { "gather_8" };
+        self.launch("split_rows", entry, grid, &arguments)
     }
 
     fn split_norms(&self, steps: &[&Step]) -> Result<Launch> {

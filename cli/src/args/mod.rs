@@ -4,6 +4,7 @@ mod bench;
 mod classify;
 mod decide;
 mod environment;
+mod eval;
 mod parity;
 mod quantize;
 mod serve;
@@ -19,6 +20,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{BatchArgs, ClassifyArgs, Format, InputFormat, Shape, Truncate};
 pub(crate) use decide::{Asked, AskedArgs, DecideArgs, DecideBatchArgs, DecideFormat, StateAs};
+pub(crate) use eval::{CompareArgs, DataFormat, EvalArgs};
 pub(crate) use parity::ParityArgs;
 pub(crate) use quantize::{QuantizeArgs, SchemeName};
 pub(crate) use serve::{Log, ServeArgs};
@@ -75,6 +77,10 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Hold a device against the definition of every step.
     Parity(ParityArgs),
+    /// Run a model on examples beside the one that it was made from: agreement, drift, accuracy, calibration.
+    Eval(Box<EvalArgs>),
+    /// Two models on this machine: size, memory, latency, drift, agreement.
+    Compare(CompareArgs),
     /// Show what this machine has, which backend will be used, and what to change.
     Doctor,
     /// Write a model of random weights at real shapes, for benchmarks.

@@ -11,7 +11,7 @@ use dikast_core::request::Confidence;
 use dikast_server::{Config, LogFormat, ServeError, Server, Tls};
 
 use crate::args::{Log, ServeArgs};
-use crate::classifier::limit_memory;
+use crate::classifier::{limit_memory, load_media_late};
 use crate::exit::{Failure, Result};
 
 /// Serves until a signal.
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     limit_memory(args.memory_budget);
+    load_media_late(args.vision.is_lazy());
     let models = models::sources(&args.models, args.backend, usize::from(args.devices))?;
     let server = Server::start(config, models).map_err(failure)?;
     if server.wait_ready() {

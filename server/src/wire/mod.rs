@@ -2,7 +2,6 @@
 //!
 //! One module a format; nothing here knows HTTP, a model's weights or a device.
 
-pub(crate) mod assets;
 pub(crate) mod choices;
 pub(crate) mod cloudflare;
 pub(crate) mod contract;
