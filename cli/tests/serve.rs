@@ -85,7 +85,8 @@ fn what_cannot_be_served_is_refused() {
 #[test]
 fn sigterm_under_load_leaves_nobody_without_an_answer() {
     let (mut serving, address) = ready(&["--log", "off", "--devices", "2"]);
-    let body = r#"{"texts":["The lift is stuck","It rained all day"],"labels":["repair","sales"],"threshold":0}"#;
+    let body =
+        r#"{"texts":["The lift is stuck","It rained all day"],"labels":["repair","sales"],"threshold":0}"#;
     let streams: Vec<TcpStream> = (0..40)
         .map(|_| {
             let mut stream = TcpStream::connect(&address).expect("it listens");
@@ -116,7 +117,8 @@ fn settings_come_from_flags_variables_and_a_file() {
         .expect("it runs");
     let text = String::from_utf8_lossy(&printed.stdout);
     assert_eq!(printed.status.code(), Some(0), "{printed:?}");
-    for line in ["max-wait = \"2ms\"  # flag", "queue-requests = 5  # file", "log = \"json\"  # environment"] {
+    for line in ["max-wait = \"2ms\"  # flag", "queue-requests = 5  # file", "log = \"json\"  # environment"]
+    {
         assert!(text.lines().any(|l| l == line), "{line}: {text}");
     }
     assert!(!text.contains("secret"), "{text}");

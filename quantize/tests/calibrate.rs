@@ -7,7 +7,9 @@ use dikast_core::Error;
 use dikast_core::checkpoint::{Checks, ModelFiles, StoredType, Weights};
 use dikast_core::numerics::hadamard::Group;
 use dikast_eval::{Example, ReadOptions, read};
-use dikast_quantize::{Calibrated, Options, Pattern, Scheme, Sets, Steps, calibrate, convert, expected_tensors};
+use dikast_quantize::{
+    Calibrated, Options, Pattern, Scheme, Sets, Steps, calibrate, convert, expected_tensors,
+};
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/clef-tiny/model")
@@ -17,7 +19,8 @@ fn source() -> PathBuf {
 fn examples(first: &str, count: usize) -> Vec<Example> {
     let words = ["river", "stone", "lamp", "garden", "winter", "paper", "engine", "cloud"];
     let line = |i: usize| {
-        let state: Vec<&str> = (0..6 + 5 * i % 17).map(|j| words[(3 * i + j * (i + 2)) % words.len()]).collect();
+        let state: Vec<&str> =
+            (0..6 + 5 * i % 17).map(|j| words[(3 * i + j * (i + 2)) % words.len()]).collect();
         format!(
             "{{\"id\": \"{first}-{i}\", \"state\": \"{first} {i} {}\", \"questions\": {{\"a\": {{\"type\": \"noul\", \
              \"instructions\": \"Is it cold?\"}}, \"b\": {{\"type\": \"choice\", \"instructions\": \"Which?\", \
@@ -54,7 +57,8 @@ fn calibrated_codes_are_nearer_to_the_unquantized_model() {
     let target = dir.path().join("a");
     let done = run(&target, &options(), "all,rescue=1", sets).expect("calibrated");
     let measured = done.measured.expect("a report set");
-    let of = |c: &dikast_eval::Comparison| (c.logit_l2.expect("logits").mean, c.hidden_l2.expect("hidden").mean);
+    let of =
+        |c: &dikast_eval::Comparison| (c.logit_l2.expect("logits").mean, c.hidden_l2.expect("hidden").mean);
     let ((naive_logits, naive_hidden), (logits, hidden)) = (of(&measured.naive), of(&measured.calibrated));
     assert!(hidden < 0.9 * naive_hidden, "{hidden} against {naive_hidden}");
     assert!(logits < naive_logits, "{logits} against {naive_logits}");
@@ -109,7 +113,10 @@ fn kept_matrices_follow_the_smoothing() {
     let done = run(dir.path(), &Options { keep, ..options() }, "smooth", sets).expect("calibrated");
     let measured = done.measured.expect("a report set");
     // A scale that one side lacks would turn the answers over.
-    assert!(measured.calibrated.hidden_l2.expect("hidden").mean < 1.2 * measured.naive.hidden_l2.expect("hidden").mean);
+    assert!(
+        measured.calibrated.hidden_l2.expect("hidden").mean
+            < 1.2 * measured.naive.hidden_l2.expect("hidden").mean
+    );
 }
 
 #[test]
@@ -133,7 +140,12 @@ fn sets_and_models_that_do_not_fit_are_refused() {
     let sets = Sets { calibrate: &a, select: &b, report: &twin[1..2] };
     refused(&options(), "all", sets, &["report", "spring-1", "select"]);
     refused(&options(), "all", Sets { calibrate: &a, select: &[], report: &a }, &["report", "autumn-0"]);
-    refused(&options(), "all", Sets { calibrate: &[], select: &[], report: &b }, &["calibrate", "at least one"]);
+    refused(
+        &options(),
+        "all",
+        Sets { calibrate: &[], select: &[], report: &b },
+        &["calibrate", "at least one"],
+    );
     refused(&options(), "rescue=1", Sets { calibrate: &a, select: &[], report: &b }, &["select"]);
     refused(&options(), "gtpq", Sets { calibrate: &a, select: &[], report: &b }, &["gtpq", "gptq"]);
     let fp8 = Options::new(Scheme::Fp8W8A8);

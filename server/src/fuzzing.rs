@@ -27,12 +27,8 @@ pub fn decisions(bytes: &[u8]) -> bool {
 pub fn others(bytes: &[u8]) -> bool {
     let Ok(body) = Json::parse(bytes) else { return false };
     let own = ["weather".to_owned(), "money".to_owned()];
-    let calls = [
-        gliclass::call(&body),
-        zero_shot::call(&body),
-        tei::call(&body, &own),
-        vllm::call(&body, &own),
-    ];
+    let calls =
+        [gliclass::call(&body), zero_shot::call(&body), tei::call(&body, &own), vllm::call(&body, &own)];
     let mut any = tokenize::asked(body.clone()).is_ok();
     for call in calls {
         any |= accepted(call.map(|call| call.requests.len()));

@@ -42,7 +42,7 @@ impl Mix {
                 asks.push(ask("OpenAI form", "/v1/decisions", &openai(&short)));
             }
             if matches!(name, "mixed" | "labels") {
-                asks.push(ask("labels, short text", "/gliclass", &labels(&[short.clone()])));
+                asks.push(ask("labels, short text", "/gliclass", &labels(std::slice::from_ref(&short))));
                 asks.push(ask(
                     "labels, four texts",
                     "/gliclass",

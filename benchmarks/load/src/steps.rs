@@ -142,11 +142,11 @@ pub(crate) async fn open_loop(offer: &Offer, mix: &Mix) -> Result<Value> {
     }
     while clients.join_next().await.is_some() {}
     let drained = start.elapsed() - offer.time.min(start.elapsed());
-    let mut seen = seen.lock().map_err(|_| "a task panicked")?;
-    let mut step = seen.json(sent, offer.time.as_secs_f64());
+    let peak = peak.await;
+    let mut step = seen.lock().map_err(|_| "a task panicked")?.json(sent, offer.time.as_secs_f64());
     step["offered"] = json!(round(offer.rate));
     step["drained_after_s"] = json!(round(drained.as_secs_f64()));
-    step["server_mib"] = json!({"before": before, "peak": peak.await, "after": resident(offer.pid)});
+    step["server_mib"] = json!({"before": before, "peak": peak, "after": resident(offer.pid)});
     Ok(step)
 }
 

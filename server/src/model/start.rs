@@ -70,7 +70,11 @@ impl Start {
                 let run = move || shared.device(device, &move || open(device), up);
                 let name = format!("dikast-device{device}");
                 let thread = thread::Builder::new().name(name).spawn_scoped(scope, run);
-                threads.push(thread.map_err(|e| Error::Internal(format!("starting a thread: {e}")))?);
+                threads.push(thread.map_err(|e| {
+                    // Those that run already end with the queue.
+                    shared.queue.close();
+                    Error::Internal(format!("starting a thread: {e}"))
+                })?);
             }
             drop(up);
             let mut facts: Vec<(usize, Facts)> = came_up.into_iter().collect();
@@ -87,12 +91,10 @@ impl Start {
                     Err(Error::Internal("a device's thread panicked; see standard error".to_owned()))
                 })
             });
-            // Devices that went away are missed only if the others did not serve to the end.
-            let mut outcomes: Vec<Result<()>> = outcomes.collect();
-            match outcomes.iter().position(Result::is_ok) {
-                Some(_) if shared.slot.loaded().is_some() => Ok(()),
-                _ => outcomes.drain(..).find(Result::is_err).unwrap_or(Ok(())),
-            }
+            let (served, failed): (Vec<_>, Vec<_>) = outcomes.partition(Result::is_ok);
+            // Devices that went away are not missed if others served to the end.
+            let enough = !served.is_empty() && shared.slot.loaded().is_some();
+            failed.into_iter().next().filter(|_| !enough).unwrap_or(Ok(()))
         })
     }
 }

@@ -242,7 +242,7 @@ fn choices_on_a_model_for_labels() {
 #[test]
 fn served_scores_are_the_references() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/gliclass-mini/expected.json");
-    let stored = Json::parse(&std::fs::read_to_string(path).expect("it is there")).expect("JSON");
+    let stored = Json::parse(std::fs::read_to_string(path).expect("it is there")).expect("JSON");
     let cases = at(&stored, "cases");
     let mut worst: f64 = 0.0;
     for case in list(&cases) {
