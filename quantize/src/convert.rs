@@ -54,6 +54,7 @@ impl Options {
 /// [`Error::Checkpoint`] naming the file or tensor of a source that is damaged, quantized already or not finite;
 /// [`Error::InvalidRequest`] where the scheme or a pattern does not fit the model; [`Error::Io`] naming the file that
 /// cannot be read or written.
+#[allow(clippy::needless_pass_by_value, reason = "most callers make them on the spot")]
 pub fn convert(
     source: &Path,
     target: &Path,

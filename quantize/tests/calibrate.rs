@@ -52,7 +52,7 @@ fn weights(dir: &Path) -> Weights {
 #[test]
 fn calibrated_codes_are_nearer_to_the_unquantized_model() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (calibrate, select, report) = (examples("autumn", 24), examples("spring", 3), examples("summer", 8));
+    let (calibrate, select, report) = (examples("autumn", 10), examples("spring", 1), examples("summer", 3));
     let sets = Sets { calibrate: &calibrate, select: &select, report: &report };
     let target = dir.path().join("a");
     let done = run(&target, &options(), "all,rescue=1", sets).expect("calibrated");
@@ -62,7 +62,7 @@ fn calibrated_codes_are_nearer_to_the_unquantized_model() {
     let ((naive_logits, naive_hidden), (logits, hidden)) = (of(&measured.naive), of(&measured.calibrated));
     assert!(hidden < 0.9 * naive_hidden, "{hidden} against {naive_hidden}");
     assert!(logits < naive_logits, "{logits} against {naive_logits}");
-    assert!(done.rescued.len() <= 1 && done.tokens > 500, "{:?} {}", done.rescued, done.tokens);
+    assert!(done.rescued.len() <= 1 && done.tokens > 300, "{:?} {}", done.rescued, done.tokens);
 
     // It loads as it is, with biases, and says what was done.
     let weights = weights(&target);
@@ -73,16 +73,22 @@ fn calibrated_codes_are_nearer_to_the_unquantized_model() {
     let provenance: serde_json::Value =
         serde_json::from_slice(&fs::read(target.join("provenance.json")).expect("there")).expect("JSON");
     assert_eq!(provenance["calibration"]["steps"], "smooth,clip,target,gptq,refit,bias,rescue=1");
-    assert_eq!(provenance["calibration"]["report"]["examples"], 8);
+    assert_eq!(provenance["calibration"]["report"]["examples"], 3);
     let card = fs::read_to_string(target.join("MODEL_CARD.md")).expect("a card");
     assert!(card.contains("mean relative hidden L2"), "{card}");
+}
 
-    // The same examples give the same bytes.
-    let again = dir.path().join("b");
-    run(&again, &options(), "all,rescue=1", sets).expect("calibrated");
+#[test]
+fn the_same_examples_give_the_same_bytes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let set = examples("autumn", 2);
+    let sets = Sets { calibrate: &set, select: &[], report: &[] };
+    for name in ["a", "b"] {
+        run(&dir.path().join(name), &options(), "smooth,gptq,bias", sets).expect("calibrated");
+    }
     for name in ["model.safetensors", "provenance.json", "MODEL_CARD.md", "SHA256SUMS"] {
-        let read = |d: &Path| fs::read(d.join(name)).expect(name);
-        assert!(read(&target) == read(&again), "{name}");
+        let read = |d: &str| fs::read(dir.path().join(d).join(name)).expect(name);
+        assert!(read("a") == read("b"), "{name}");
     }
 }
 
@@ -106,7 +112,7 @@ fn without_a_step_the_codes_are_the_naive_ones() {
 #[test]
 fn kept_matrices_follow_the_smoothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (set, report) = (examples("autumn", 12), examples("summer", 4));
+    let (set, report) = (examples("autumn", 5), examples("summer", 2));
     let keep = ["*.layers.1.mlp.*", "*.v_proj", "*.layers.2.linear_attn.*"];
     let keep = keep.map(|p| Pattern::new(p).expect("a pattern")).to_vec();
     let sets = Sets { calibrate: &set, select: &[], report: &report };

@@ -45,7 +45,7 @@ fn a_full_disk_leaves_nothing_that_loads_and_the_next_run_goes_on() {
     assert_eq!(report.resumed, 0);
 
     fs::create_dir(&broken).expect("a folder");
-    let full = report.files.iter().map(|f| f.name.as_str()).filter(|n| n.starts_with("model-0")).next_back();
+    let full = report.files.iter().map(|f| f.name.as_str()).rfind(|n| n.starts_with("model-0"));
     let full = full.expect("shards");
     symlink("/dev/full", broken.join(format!("{full}.part"))).expect("linked");
     let error = run(&broken, options(16)).expect_err("the disk is full");

@@ -40,8 +40,9 @@ pub(crate) struct QuantizeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) calibrate: Vec<PathBuf>,
     /// Steps of the calibration with commas between: smooth, clip, target, gptq, refit, bias, and rescue=N, which leaves the
-    /// N products as they were whose codes cost most; all is every one but the last, none is none.
-    #[arg(long, value_name = "STEPS", default_value = "all", requires = "calibrate")]
+    /// N products as they were whose codes cost most; all is every one but the last, none is none. Target, refit and bias
+    /// follow the examples closely: measure with --report whether they help.
+    #[arg(long, value_name = "STEPS", default_value = "smooth,clip,gptq", requires = "calibrate")]
     pub(crate) recipe: String,
     /// Examples by which rescue chooses; none of the others.
     #[arg(long, value_name = "FILE", requires = "calibrate")]

@@ -95,8 +95,9 @@ fn comparison(examples: &[Example], outcomes: &[&Outcome]) -> Comparison {
         top += u64::from(pair.candidate.top() == reference.top());
     }
     let agreement = |agreeing, of| Agreement { agreeing, of, interval: wilson(agreeing, of) };
-    let distances =
-        |f: fn(&Outcome) -> Option<f64>| difference(outcomes.iter().filter_map(|o| f(o)).collect());
+    let distances = |f: fn(&Outcome) -> Option<f64>| {
+        difference(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
+    };
     Comparison {
         agreement: agreement(same, decisions),
         top1: agreement(top, questions),
@@ -105,9 +106,9 @@ fn comparison(examples: &[Example], outcomes: &[&Outcome]) -> Comparison {
     }
 }
 
-fn difference(values: Vec<f64>) -> Option<Difference> {
+fn difference(values: &[f64]) -> Option<Difference> {
     let largest = values.iter().copied().fold(0.0, f64::max);
-    Some(Difference { mean: mean(&values)?, median: median(&values)?, largest })
+    Some(Difference { mean: mean(values)?, median: median(values)?, largest })
 }
 
 /// Agreement by margin, and the decisions that differ.

@@ -60,12 +60,13 @@ pub(super) fn tables(e: &Evaluation) -> String {
     out
 }
 
+/// A number of a model, where it has one.
+type Figure<'a> = &'a dyn Fn(&ModelFacts) -> Option<f64>;
+
 fn models(out: &mut String, e: &Evaluation) {
     let mut columns: Vec<(&str, &ModelFacts)> = vec![("candidate", &e.candidate)];
     columns.extend(e.reference.as_ref().map(|r| ("reference", r)));
-    let mut row = |name: &str,
-                   f: &dyn Fn(&ModelFacts) -> String,
-                   ratio: Option<&dyn Fn(&ModelFacts) -> Option<f64>>| {
+    let mut row = |name: &str, f: &dyn Fn(&ModelFacts) -> String, ratio: Option<Figure<'_>>| {
         let _ = write!(out, "{name:<22}");
         for (_, facts) in &columns {
             let _ = write!(out, " {:>20}", f(facts));

@@ -288,25 +288,30 @@ fn fit(found: &mut Coded, coded: &[f32], inputs: &Inputs, m: &Matrix, steps: Ste
     // Without the scales, which come last.
     let raw = product_transposed(coded, &values, (tokens, width, rows));
     let wanted = product_transposed(&inputs.reference, &m.original, (tokens, width, rows));
-    let mut bias = vec![0.0; rows];
-    for (n, (scale, bias)) in found.scales.iter_mut().zip(&mut bias).enumerate() {
-        let column = |all: &[f32], t: usize| f64::from(all[t * rows + n]);
-        let mean = |all: &[f32]| (0..tokens).map(|t| column(all, t)).sum::<f64>() / tokens as f64;
-        let (own, want) = (mean(&raw), mean(&wanted));
-        if steps.refit {
-            let (mut both, mut square) = (0.0, 0.0);
-            for t in 0..tokens {
-                let x = column(&raw, t) - own;
-                both += x * (column(&wanted, t) - want);
-                square += x * x;
-            }
-            if square > 0.0 {
-                let factor = (both / square / f64::from(*scale)).clamp(*REFIT.start(), *REFIT.end());
-                *scale = (f64::from(*scale) * factor) as f32;
+    let means = |all: &[f32]| -> Vec<f64> {
+        let mut sums = vec![0.0; rows];
+        for row in all.chunks_exact(rows) {
+            sums.iter_mut().zip(row).for_each(|(s, v)| *s += f64::from(*v));
+        }
+        sums.into_iter().map(|s| s / tokens as f64).collect()
+    };
+    let (own, want) = (means(&raw), means(&wanted));
+    if steps.refit {
+        let mut moments = vec![(0.0, 0.0); rows];
+        for (raw, wanted) in raw.chunks_exact(rows).zip(wanted.chunks_exact(rows)) {
+            for (n, (both, square)) in moments.iter_mut().enumerate() {
+                let x = f64::from(raw[n]) - own[n];
+                *both += x * (f64::from(wanted[n]) - want[n]);
+                *square += x * x;
             }
         }
-        *bias = (want - own * f64::from(*scale)) as f32;
+        for (scale, (both, square)) in found.scales.iter_mut().zip(moments).filter(|(_, m)| m.1 > 0.0) {
+            let factor = (both / square / f64::from(*scale)).clamp(*REFIT.start(), *REFIT.end());
+            *scale = (f64::from(*scale) * factor) as f32;
+        }
     }
+    let rest = own.iter().zip(&want).zip(&found.scales);
+    let bias: Vec<f32> = rest.map(|((own, want), s)| (want - own * f64::from(*s)) as f32).collect();
     if steps.bias {
         found.bias = Some(bias);
     }
@@ -377,7 +382,7 @@ mod tests {
         let smooth = error(Steps { smooth: true, ..Steps::NONE });
         let clip = error(Steps { clip: true, ..Steps::NONE });
         let bias = error(Steps { bias: true, ..Steps::NONE });
-        let all = error(Steps::default());
+        let all = error(Steps::ALL);
         assert!(naive > 0.0 && gptq < 0.95 * naive, "{gptq} of {naive}");
         assert!(smooth < 0.9 * naive, "{smooth} of {naive}");
         assert!(clip <= naive * 1.001 && bias <= naive * 1.0001, "{clip} and {bias} of {naive}");

@@ -28,9 +28,11 @@ const NAMES: [&str; 6] = ["smooth", "clip", "target", "gptq", "refit", "bias"];
 /// More would be no quantization any more.
 const MOST_RESCUED: usize = 1024;
 
+/// The steps that lessen errors of the weights and activations themselves. Those that fit the outputs follow the
+/// calibration set more closely, and are worth it only when that is large and like what the model will see.
 impl Default for Steps {
     fn default() -> Self {
-        Self { smooth: true, clip: true, target: true, gptq: true, refit: true, bias: true, rescue: 0 }
+        Self { smooth: true, clip: true, gptq: true, ..Self::NONE }
     }
 }
 
@@ -38,6 +40,10 @@ impl Steps {
     /// No step: codes by the largest values of the rows.
     pub const NONE: Self =
         Self { smooth: false, clip: false, target: false, gptq: false, refit: false, bias: false, rescue: 0 };
+
+    /// Every step but the rescue.
+    pub const ALL: Self =
+        Self { smooth: true, clip: true, target: true, gptq: true, refit: true, bias: true, rescue: 0 };
 
     /// Steps from their names with commas between, `none`, or `all`; `rescue=N` for the last one.
     ///
@@ -54,7 +60,7 @@ impl Steps {
             }
             match name {
                 "none" => {}
-                "all" => steps = Self { rescue: steps.rescue, ..Self::default() },
+                "all" => steps = Self { rescue: steps.rescue, ..Self::ALL },
                 "smooth" => steps.smooth = true,
                 "clip" => steps.clip = true,
                 "target" => steps.target = true,
@@ -93,7 +99,7 @@ mod tests {
         for text in ["none", "smooth,clip,target,gptq,refit,bias", "gptq,bias", "clip,rescue=3"] {
             assert_eq!(Steps::parse(text)?.to_string(), text);
         }
-        assert_eq!(Steps::parse("all, rescue=2")?, Steps { rescue: 2, ..Steps::default() });
+        assert_eq!(Steps::parse("all, rescue=2")?, Steps { rescue: 2, ..Steps::ALL });
         for bad in ["", "gtpq", "rescue=", "rescue=-1", "rescue=5000", "bias,,clip"] {
             assert!(Steps::parse(bad).is_err(), "{bad}");
         }
