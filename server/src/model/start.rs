@@ -59,6 +59,7 @@ impl Start {
             max_wait: config.max_wait,
             queue_tokens: config.queue_tokens,
             queue_requests: config.queue_requests,
+            longest_wait: config.queue_timeout,
         });
         let shared = Shared { model, options, queue, slot, metrics, log };
         let (up, came_up) = mpsc::channel();

@@ -29,7 +29,9 @@ impl<S> State<S> {
         }
         // A request that is larger than the queue would never find room: it may come when nobody else is there.
         let full = self.tokens.saturating_add(tokens) > limits.queue_tokens && !self.jobs.is_empty();
-        (full || self.jobs.len() >= limits.queue_requests)
+        // Who would wait in vain is told at once.
+        let late = self.wait() > limits.longest_wait && !self.jobs.is_empty();
+        (full || late || self.jobs.len() >= limits.queue_requests)
             .then(|| Refused::Full { retry_after: self.room_in() })
     }
 
@@ -49,8 +51,15 @@ impl<S> State<S> {
 
     /// When half of what is inside will be done.
     fn room_in(&self) -> Duration {
+        (self.wait() / 2).clamp(SOONEST, LATEST)
+    }
+
+    /// How long what is inside will take, as fast as the devices have been; nothing before their first batch.
+    fn wait(&self) -> Duration {
         let speed = self.tokens_per_second * self.devices.max(1) as f64;
-        let seconds = self.tokens as f64 / 2.0 / speed.max(1.0);
-        Duration::try_from_secs_f64(seconds).unwrap_or(LATEST).clamp(SOONEST, LATEST)
+        if speed == 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(self.tokens as f64 / speed).unwrap_or(Duration::MAX)
     }
 }

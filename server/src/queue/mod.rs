@@ -49,6 +49,8 @@ pub(crate) struct Limits {
     pub(crate) queue_tokens: usize,
     /// Most requests waiting and running.
     pub(crate) queue_requests: usize,
+    /// Longest wait, as far as it can be foreseen.
+    pub(crate) longest_wait: Duration,
 }
 
 /// What came out of a request's work.

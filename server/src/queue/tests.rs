@@ -13,7 +13,13 @@ impl Work<u32> for Texts {
 }
 
 fn limits() -> Limits {
-    Limits { batch_tokens: 100, max_wait: Duration::ZERO, queue_tokens: 1000, queue_requests: 50 }
+    Limits {
+        batch_tokens: 100,
+        max_wait: Duration::ZERO,
+        queue_tokens: 1000,
+        queue_requests: 50,
+        longest_wait: Duration::from_secs(3600),
+    }
 }
 
 /// A request whose sequences have these tokens.
@@ -188,4 +194,26 @@ fn all_workers_learn_of_the_end() {
     queue.finish(&batch, 0, Duration::from_millis(1), vec![vec![1.0]]);
     assert!(idle.join().expect("it ends"));
     assert!(done(a).is_ok());
+}
+
+#[test]
+fn who_would_wait_in_vain_is_refused_at_once() {
+    let queue = Queue::new(Limits { longest_wait: Duration::from_secs(1), ..limits() });
+    let first = push(&queue, &[100]).expect("room");
+    let batch = queue.take().expect("a batch");
+    // Ten tokens a second.
+    queue.finish(&batch, 0, Duration::from_secs(10), vec![vec![1.0]]);
+    assert!(done(first).is_ok());
+    // Nobody else is there; then there are three seconds of work.
+    let alone = push(&queue, &[30]).expect("room");
+    let refused = push(&queue, &[1]).map(drop);
+    assert!(matches!(refused, Err(Refused::Full { retry_after }) if retry_after >= Duration::from_secs(1)));
+    // Another device halves the wait, which is still too long; a third one does not.
+    queue.join();
+    queue.join();
+    assert!(push(&queue, &[1]).is_err());
+    queue.join();
+    queue.join();
+    assert!(push(&queue, &[1]).is_ok());
+    drop(alone);
 }

@@ -37,7 +37,7 @@ pub(crate) fn config() -> Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         max_tokens: Some(8192),
         // A busy machine is no reason to fail.
-        queue_timeout: Duration::from_secs(600),
+        queue_timeout: Duration::from_secs(86_400),
         default_labels: vec!["weather".into(), "money".into()],
         ..Config::default()
     }
