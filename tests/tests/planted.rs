@@ -57,16 +57,17 @@ fn reported<B: Backend>(backend: B, model: &Path) -> Report {
     judge("clef-tiny", definition, &found, &want, Tolerance::F16.quantized()).expect("a report")
 }
 
-fn found_at(report: &Report, fault: &Fault) {
+/// Where the report says that a fault is.
+fn found_at(report: &Report, fault: &Fault) -> String {
     let Fault { planted, kinds, first } = fault;
     let text = report.to_text(false);
     assert!(!report.pass, "{planted:?} was not found: {text}");
     let off = report.first_off().unwrap_or_else(|| panic!("{planted:?} has no place: {text}"));
-    println!("{} in {}: {:.1e} at {} ({})", planted.to, planted.kernel, off.worst, off.tensor, off.step);
     assert!(off.tensor.contains(first), "{planted:?} is at {}: {text}", off.tensor);
     // Everything else has its own operands, and is as sound as before.
     let others: Vec<_> = report.off().filter(|s| !kinds.contains(&s.step.as_str())).collect();
     assert!(others.is_empty(), "{planted:?} also at {others:?}");
+    format!("{} in {}: {:.1e} at {} ({})", planted.to, planted.kernel, off.worst, off.tensor, off.step)
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn in_cuda_kernels() {
         fault("head_rotary", "second ? by.y : -by.y", "by.y", &["HeadRotary"], "layer.3."),
     ] {
         let backend = open(Some(fault.planted.clone())).expect("it opened before");
-        found_at(&reported(backend, model.path()), &fault);
+        println!("{}", found_at(&reported(backend, model.path()), &fault));
     }
 }
 
@@ -112,12 +113,15 @@ fn in_shaders() {
     let model = quantized();
     let report = reported(backend, model.path());
     assert!(report.pass, "{}", report.to_text(false));
-    for fault in
-        [fault("head_rotary", "select(turn.y, -turn.y, first)", "turn.y", &["HeadRotary"], "layer.3.")]
-    {
+    let products: &[&str] = &["Int8Linear", "Int8LinearGated"];
+    for fault in [
+        // A turn the other way, a scale of another row.
+        fault("head_rotary", "select(turn.y, -turn.y, first)", "turn.y", &["HeadRotary"], "layer.3."),
+        fault("int8_product", "scales[row]", "scales[row ^ 1u]", products, "layer.0."),
+    ] {
         let Some(backend) = gpu::open(Precision::Auto) else { return };
         let options = DeviceOptions { planted: Some(fault.planted.clone()), ..DeviceOptions::from_env() };
-        found_at(&reported(backend.again(&options), model.path()), &fault);
+        println!("{}", found_at(&reported(backend.again(&options), model.path()), &fault));
     }
 }
 
@@ -126,7 +130,7 @@ fn a_text_that_is_not_there_is_no_fault() {
     let Some(backend) = gpu::open(Precision::Auto) else { return };
     let planted = Planted { kernel: "head_rotary".into(), from: "no such text".into(), to: String::new() };
     let options = DeviceOptions { planted: Some(planted), ..DeviceOptions::from_env() };
-    let files = dikast_core::checkpoint::ModelFiles::open(&folder().join("model")).expect("the fixture");
+    let files = dikast_core::checkpoint::ModelFiles::open(folder().join("model")).expect("the fixture");
     let model = Clef::load_with(&files, ClefOptions::default()).expect("it loads");
     let case = cases().into_iter().find(|c| c.expected.id == "text_noul").expect("a record");
     let options = Engine::with_model(

@@ -96,7 +96,7 @@ fn a_picture_without_room_is_refused_and_texts_go_on() {
         return;
     };
     let small = |backend| {
-        let files = ModelFiles::open(&folder().join("model")).expect("the fixture");
+        let files = ModelFiles::open(folder().join("model").as_path()).expect("the fixture");
         let options = EngineOptions { max_tokens: 512, batch_tokens: 512, ..EngineOptions::default() };
         Engine::with_model(backend, Clef::load(&files).expect("it loads"), options, &mut |_, _| {})
     };
