@@ -138,30 +138,3 @@ fn the_other_schemes() {
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
-
-#[test]
-fn calibration_sets_are_kept_apart() {
-    let dir = tempfile::tempdir().unwrap();
-    let set = dir.path().join("a.jsonl");
-    let record =
-        r#"{"state": "It rains.", "questions": {"q": {"type": "noul", "instructions": "Is it wet?"}}}"#;
-    fs::write(&set, record).unwrap();
-    let other = dir.path().join("b.jsonl");
-    fs::write(&other, record.replace("It rains.", "it RAINS")).unwrap();
-    let out = dir.path().join("out");
-    let scheme = ["--group-size", "64", "--calibrate", arg(&set)];
-    let outcome = quantize(&fixture(), &out, &[&scheme[..], &["--report", arg(&other)]].concat());
-    assert!(outcome.code == 2 && outcome.err.contains("is about the same as"), "{}", outcome.err);
-    for (more, words) in [
-        (&["--recipe", "gtpq"][..], "gptq"),
-        (&["--recipe", "rescue=2"], "--select"),
-        (&["--requantize"], "--calibrate"),
-    ] {
-        let outcome = quantize(&fixture(), &out, &[&scheme[..], more].concat());
-        assert!(outcome.code == 2 && outcome.err.contains(words), "{more:?}: {}", outcome.err);
-    }
-    let outcome = quantize(&fixture(), &out, &["--report", arg(&set)]);
-    assert!(outcome.code == 2 && outcome.err.contains("--calibrate"), "{}", outcome.err);
-    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-}

@@ -341,7 +341,7 @@ mod tests {
         let mut rows = noise(TOKENS * WIDTH, 3);
         for row in rows.chunks_exact_mut(WIDTH) {
             for j in 1..WIDTH {
-                row[j] = 0.6 * row[j - 1] + row[j];
+                row[j] += 0.6 * row[j - 1];
             }
             row.iter_mut()
                 .enumerate()
