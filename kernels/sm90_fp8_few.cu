@@ -9,7 +9,7 @@
 //   out      float32 (with or without residual), binary16, or gated and bfloat16; rows of out are a multiple of 16 bytes
 //   speed    weights do not depend on the kernel before: their copies start before the wait, in as many stages as fit;
 //            what else the end of a tile needs is asked for before its sums
-//   grid     row tiles x token tiles, row tiles first; ROWS divides the weight's rows. 160 or 384 threads; dynamic
+//   grid     row tiles x token tiles, row tiles first; ROWS divides the weight's rows. 160, 288 or 384 threads; dynamic
 //            shared memory: 1024 bytes to align + stages * (GROUPS * 64 + ROWS) * 128
 #include "convert.cuh"
 #include "epilogue.cuh"
@@ -116,7 +116,7 @@ DEVICE void store_groups(u16 *row, int column, int columns, bool inside, const u
     }
 }
 
-template <int GROUPS, int ROWS, int DEPTH>
+template <int GROUPS, int ROWS, int DEPTH, int THREADS>
 DEVICE void fp8_few(const Fp8Gemm &p) {
     static_assert(ROWS % 16 == 0, "gates and what they gate lie in a tile");
     constexpr int TOKENS = GROUPS * 64, SUMS = ROWS / 2;
@@ -139,7 +139,7 @@ DEVICE void fp8_few(const Fp8Gemm &p) {
     __syncthreads();
 
     if (warp_id() >= GROUPS * 4) {
-        if (GROUPS == 2) give_registers<56>();
+        if (THREADS == 384) give_registers<56>();
         if (warp_id() == GROUPS * 4 && elected()) {
             Producer<TOKENS, ROWS>{p, ring, full, first_row, first_token}.run(empty);
         }
@@ -147,7 +147,7 @@ DEVICE void fp8_few(const Fp8Gemm &p) {
         wait_for_predecessor();
         return;
     }
-    if (GROUPS == 2) take_registers<224>();
+    if (THREADS == 384) take_registers<224>();
     const int group = uniform(warp_id() / 4), lane = lane_id(), q = lane & 3;
     const u32 operand_a = operand_low(ring + group * WEIGHT_TILE), operand_b = operand_low(ring + TOKENS * KBLOCK);
     for (int r = threadIdx.x & 127; r < ROWS; r += 128) {
@@ -256,25 +256,30 @@ DEVICE void fp8_few(const Fp8Gemm &p) {
             const int column = place(i >> 1);
             if (inside[half] && column < p.columns) {
                 const u64 at = (u64)(token + 8 * half) * p.columns + column;
-                if (p.residual) v = add4(v, EARLY ? residual[EARLY ? i : 0] : load4(p.residual + at));
+                if (p.residual) {
+                    const float4 r = EARLY ? residual[EARLY ? i : 0] : load4(p.residual + at);
+                    v = make_float4(add_flushed(v.x, r.x), add_flushed(v.y, r.y), add_flushed(v.z, r.z), add_flushed(v.w, r.w));
+                }
                 store4(static_cast<float *>(p.out) + at, v);
             }
         }
     }
 }
 
-#define INSTANCE(GROUPS, ROWS, DEPTH)                                                         \
-    extern "C" __global__ void __launch_bounds__(GROUPS == 1 ? 160 : 384, 1)                  \
-        sm90_fp8_few_##GROUPS##_##ROWS(const Fp8Gemm p) {                                     \
-        fp8_few<GROUPS, ROWS, DEPTH>(p);                                                      \
+#define INSTANCE(NAME, GROUPS, ROWS, DEPTH, THREADS)                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1) sm90_fp8_few_##NAME(const Fp8Gemm p) { \
+        fp8_few<GROUPS, ROWS, DEPTH, THREADS>(p);                                              \
     }
-INSTANCE(1, 16, 4)
-INSTANCE(1, 32, 4)
-INSTANCE(1, 48, 4)
-INSTANCE(1, 64, 3)
-INSTANCE(1, 80, 3)
-INSTANCE(1, 96, 2)
-INSTANCE(2, 48, 4)
-INSTANCE(2, 80, 3)
-INSTANCE(2, 96, 2)
-INSTANCE(2, 160, 1)
+INSTANCE(1_16, 1, 16, 4, 160)
+INSTANCE(1_32, 1, 32, 4, 160)
+INSTANCE(1_48, 1, 48, 4, 160)
+INSTANCE(1_64, 1, 64, 3, 160)
+INSTANCE(1_80, 1, 80, 3, 160)
+INSTANCE(1_96, 1, 96, 2, 160)
+INSTANCE(1_160, 1, 160, 1, 160)
+INSTANCE(2_48, 2, 48, 4, 384)
+INSTANCE(2_80, 2, 80, 3, 384)
+// Leaves registers for the blocks of the kernel after it, which then wait on the chip for it to end.
+INSTANCE(2_80_slim, 2, 80, 1, 288)
+INSTANCE(2_96, 2, 96, 2, 384)
+INSTANCE(2_160, 2, 160, 1, 384)

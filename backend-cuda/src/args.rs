@@ -46,6 +46,10 @@ arguments! {
         capacity: i32, k_blocks: i32, columns: i32, gated: i32, activation: i32,
         row_tiles: i32, cluster_tokens: i32, stages: i32, stored: i32, pad: i32,
     }
+    /// `sm90_fp8_gemm.cu`, where results leave from the ring
+    Fp8GemmBoxes { product: Fp8Gemm, pad: [i32; 8], residual: TensorMap, out: TensorMap }
+    /// `tensor_copy.cuh`
+    TensorMap { opaque: [u64; 16] }
     /// `linear.cu`, `sm90_linear.cu`
     Linear {
         x: Address, weight: Address, weight_tail: Address, bias: Address, residual: Address, out: Address, rows: Address,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
-use dikast_core::backend::{Backend, Batch, Capabilities, Ceilings, MemoryBudget, Prefix, StepTime, Taps};
+use dikast_core::backend::{
+    Backend, Batch, Capabilities, Ceilings, MemoryBudget, Planted, Prefix, StepTime, Taps,
+};
 use dikast_core::checkpoint::Weights;
 use dikast_core::graph::{DType, Graph, Sizes, Step, TensorId};
 use dikast_core::numerics::e4m3;
@@ -16,6 +18,7 @@ use half::{bf16, f16};
 use crate::compile::{Kernels, default_cache};
 use crate::device::{Device, Target};
 use crate::forms::Form;
+use crate::gemm::LargeTiles;
 use crate::inputs::{InputLayout, Kept};
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
@@ -48,6 +51,10 @@ pub struct CudaOptions {
     pub portable: bool,
     /// Takes the kernel of few tokens for FP8 products where it should be faster; results are the same without.
     pub few: bool,
+    /// How results of large FP8 products leave, where there is a choice; results are the same.
+    pub large_tiles: LargeTiles,
+    /// Takes warpgroup products for attention over binary16 rows where the chip has them.
+    pub warpgroups: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
@@ -57,6 +64,10 @@ pub struct CudaOptions {
     pub split_rows: bool,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
+    /// Leaves the weights that only pictures and videos need off the device until the first of these comes.
+    pub lazy_media: bool,
+    /// A fault in a kernel, which is then compiled in this process as all others are: for tests.
+    pub planted: Option<Planted>,
 }
 
 impl Default for CudaOptions {
@@ -69,10 +80,14 @@ impl Default for CudaOptions {
             embedded: true,
             portable: false,
             few: true,
+            large_tiles: LargeTiles::default(),
+            warpgroups: true,
             early: true,
             prefetch: Prefetch::default(),
             split_rows: true,
             poison: false,
+            lazy_media: false,
+            planted: None,
         }
     }
 }
@@ -102,7 +117,7 @@ pub struct CudaPlan {
     /// The last kernel writes here.
     output: PinnedMemory,
     pub(crate) arena: Arc<DeviceMemory>,
-    _weights: Arc<DeviceMemory>,
+    _weights: [Option<Arc<DeviceMemory>>; 2],
 }
 
 impl std::fmt::Debug for CudaPlan {
@@ -131,7 +146,10 @@ impl CudaBackend {
     /// [`Error::Unsupported`] when there is no NVIDIA driver, a too old one, no device or a too old one.
     pub fn open(options: CudaOptions) -> Result<Self> {
         let device = Arc::new(Device::open(options.device, options.memory_budget)?);
-        let kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
+        let mut kernels = Kernels::new(Arc::clone(&device), options.cache.clone(), options.embedded);
+        if let Some(fault) = &options.planted {
+            kernels = kernels.with(fault.clone());
+        }
         let capabilities = Capabilities {
             backend: "cuda".to_owned(),
             device: device.name.clone(),
@@ -157,7 +175,7 @@ impl CudaBackend {
     pub fn check(&self, graph: &Graph, weights: &Weights) -> Result<()> {
         support::check(graph)?;
         self.kernels.check()?;
-        let weights = CudaResident::bytes(graph, weights)?;
+        let weights = CudaResident::bytes(graph, weights, self.options.lazy_media)?;
         CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
     }
 
@@ -242,6 +260,8 @@ impl CudaBackend {
             together,
             portable: self.options.portable,
             few: self.options.few,
+            large_tiles: self.options.large_tiles,
+            warpgroups: self.options.warpgroups,
             preferred: &self.preferred,
             prefetch: self.options.prefetch,
             prefix: Prefix::None,
@@ -330,20 +350,8 @@ impl CudaBackend {
         }
         let CudaPlan { inputs, graph, pinned, block, prefix, .. } = plan;
         let after = matches!(prefix, Prefix::After { .. });
-        let head = inputs.write(graph, batch, (kept, after), pinned.as_mut_slice())?;
-        pinned.upload_in(stream, head, block, 0)?;
         let source = (&*graph, &resident.checkpoint);
-        for table in 0..inputs.tables() {
-            let mut first = 0;
-            while let Some((range, next)) =
-                inputs.write_rows(table, source, batch, first, pinned.as_mut_slice())?
-            {
-                let offset = range.start;
-                pinned.upload_in(stream, range, block, offset)?;
-                first = next;
-            }
-        }
-        Ok(())
+        pinned.fill(stream, block, |bytes, upload| inputs.write(source, batch, (kept, after), bytes, upload))
     }
 
     /// Submits the forward.
@@ -513,7 +521,7 @@ impl Backend for CudaBackend {
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
         support::check(graph)?;
-        let device_weights = CudaResident::bytes(graph, weights)?;
+        let device_weights = CudaResident::bytes(graph, weights, self.options.lazy_media)?;
         let arena = self.shared_arena_bytes(graph, device_weights);
         let own = arena_bytes(graph, bucket, false);
         let inputs = InputLayout::new(graph, weights, bucket, None)?.bytes;
@@ -530,8 +538,9 @@ impl Backend for CudaBackend {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CudaResident> {
-        let arena = self.shared_arena_bytes(graph, CudaResident::bytes(graph, weights)?);
-        CudaResident::load(&self.device, &self.kernels, graph, weights, arena, progress)
+        let lazy = self.options.lazy_media;
+        let arena = self.shared_arena_bytes(graph, CudaResident::bytes(graph, weights, lazy)?);
+        CudaResident::load(&self.device, &self.kernels, (graph, weights), arena, lazy, progress)
     }
 
     fn plan(&self, graph: &Graph, resident: &CudaResident, bucket: &Sizes) -> Result<CudaPlan> {
@@ -557,6 +566,8 @@ impl Backend for CudaBackend {
             ),
         };
         let pieces = pieces.as_ref();
+        let media =
+            if bucket.patches > 0 { resident.need_media(&self.device, &self.kernels, graph)? } else { None };
         let inputs = InputLayout::new(graph, &resident.checkpoint, bucket, pieces)?;
         let block = DeviceMemory::new(&self.device, inputs.bytes)?;
         block.fill(0)?;
@@ -584,7 +595,7 @@ impl Backend for CudaBackend {
             pinned,
             output,
             arena,
-            _weights: Arc::clone(&resident.weights),
+            _weights: [Some(Arc::clone(&resident.weights)), media],
         })
     }
 

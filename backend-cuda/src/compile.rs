@@ -11,6 +11,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
 use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::{Ptx, result, sys};
+use dikast_core::backend::Planted;
 use dikast_core::{Error, Result};
 
 use crate::device::{Device, Target};
@@ -27,6 +28,7 @@ pub(crate) struct Kernels {
     cache: Option<PathBuf>,
     /// Whether embedded images may be taken.
     embedded: bool,
+    planted: Option<Planted>,
     modules: RefCell<HashMap<&'static str, Arc<CudaModule>>>,
     /// Functions with the dynamic shared memory that they were allowed.
     functions: RefCell<HashMap<&'static str, (CudaFunction, usize)>>,
@@ -35,7 +37,19 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// `cache` is the folder for compiled kernels; without one they are compiled in every process.
     pub(crate) fn new(device: Arc<Device>, cache: Option<PathBuf>, embedded: bool) -> Self {
-        Self { device, cache, embedded, modules: RefCell::default(), functions: RefCell::default() }
+        Self {
+            device,
+            cache,
+            embedded,
+            planted: None,
+            modules: RefCell::default(),
+            functions: RefCell::default(),
+        }
+    }
+
+    /// The same with a fault in one of them.
+    pub(crate) fn with(self, planted: Planted) -> Self {
+        Self { planted: Some(planted), embedded: false, ..self }
     }
 
     fn embedded(&self, kernel: &str) -> Option<Ptx> {
@@ -98,7 +112,7 @@ impl Kernels {
 
     fn compiled(&self, kernel: &str) -> Result<Ptx> {
         let compiler = probe::compiler().ok_or_else(|| no_kernels(&self.device.name))?;
-        let source = sources::assembled(kernel)?;
+        let source = Planted::in_source(self.planted.as_ref(), kernel, sources::assembled(kernel)?);
         let options =
             vec![format!("--gpu-architecture={}", self.device.target.name()), "--std=c++17".to_owned()];
         let path = self.cache.as_ref().map(|folder| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
-use dikast_core::graph::{Elements, Graph, LstmDirection, RelativeBias, Residency, Step, WeightId};
+use dikast_core::graph::{Elements, Graph, LstmDirection, RelativeBias, Residency, Sizes, Step, WeightId};
 use dikast_core::{Error, Result};
 
 use crate::layout;
@@ -28,11 +28,45 @@ pub(crate) enum Form {
 /// A weight in a form.
 pub(crate) type Key = (WeightId, Form);
 
-/// Weights that stay on the host and the forms of all others, in the graph's order.
-pub(crate) fn of(graph: &Graph) -> Vec<Key> {
+/// Which weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All of them.
+    All,
+    /// Those that a batch without pictures and videos needs.
+    Text,
+    /// The others.
+    Media,
+}
+
+/// The forms of weights that do not stay on the host, in the graph's order.
+pub(crate) fn of(graph: &Graph, which: Which) -> Vec<Key> {
+    if which == Which::All {
+        return of_steps(graph, |_| true);
+    }
+    // One of everything but media.
+    let text = Sizes {
+        tokens: 1,
+        sequences: 1,
+        labels: 1,
+        text_tokens: 1,
+        questions: 1,
+        option_tokens: 1,
+        patches: 0,
+        media_tokens: 0,
+        frames: 0,
+    };
+    let own = of_steps(graph, |step| step.outputs().iter().any(|out| graph.len(*out, &text) > 0));
+    match which {
+        Which::Media => of_steps(graph, |_| true).into_iter().filter(|key| !own.contains(key)).collect(),
+        _ => own,
+    }
+}
+
+fn of_steps(graph: &Graph, wanted: impl Fn(&Step) -> bool) -> Vec<Key> {
     let mut keys = Vec::new();
     let half = |weight: WeightId| graph.weight(weight).shape[0] / 2;
-    for step in graph.steps() {
+    for step in graph.steps().iter().filter(|step| wanted(step)) {
         match *step {
             Step::Embed { table, segments, .. } => {
                 keys.extend(segments.map(|(_, table)| (table, Form::Vector)));
@@ -149,10 +183,10 @@ pub(crate) struct Placement {
 /// Bulk copies and vector loads want their sources aligned; tiles are kept on their own boundaries.
 const ALIGN: usize = 1024;
 
-/// Places the weights of a graph.
-pub(crate) fn place(graph: &Graph, weights: &Weights) -> Result<Placement> {
+/// Places weights of a graph.
+pub(crate) fn place(graph: &Graph, weights: &Weights, which: Which) -> Result<Placement> {
     let mut placement = Placement::default();
-    for key in of(graph) {
+    for key in of(graph, which) {
         let (weight, form) = key;
         let shape = &graph.weight(weight).shape;
         let rows = shape.first().copied().unwrap_or(1);

@@ -6,10 +6,11 @@ use dikast_core::{Error, Result};
 use crate::args;
 use crate::backend::CudaBackend;
 use crate::device::Target;
-use crate::gemm::{self, Choice, Exit, Shape};
+use crate::gemm::{self, Choice, Exit, LargeTiles, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, K_BLOCK, Stored, TILE_ROWS};
 use crate::memory::DeviceMemory;
+use crate::product;
 use crate::profile::{ProductKind, random_codes};
 
 /// A product of random codes.
@@ -151,12 +152,11 @@ impl Product {
             weight_rows: self.weight_rows,
             k_blocks: self.k_blocks,
             tokens: self.case.bucket,
-            exit: Exit::of(self.columns, gated, self.stored),
+            exit: Exit::of(self.columns, gated, self.stored, false, LargeTiles::default()),
         }
     }
 
     fn launch(&self, backend: &CudaBackend, choice: Choice) -> Result<Launch> {
-        let function = backend.kernels.function(choice.kernel, choice.entry, choice.grid.shared)?;
         let gated = self.case.kind == ProductKind::Gated;
         let arguments = args::Fp8Gemm {
             codes: self.on_device.codes.address(),
@@ -177,7 +177,13 @@ impl Product {
             stored: self.stored as i32,
             pad: 0,
         };
-        Ok(Launch::new(choice.entry, function, choice.grid, &arguments))
+        product::launch(
+            &backend.device,
+            &backend.kernels,
+            &choice,
+            arguments,
+            (self.stored, self.case.bucket),
+        )
     }
 
     /// Row `t` of the activations times row `w` of the weight as the device orders them, and by how much it may be off.
@@ -268,7 +274,9 @@ impl CudaBackend {
             choices.extend(gemm::candidates(chip, shape));
         }
         choices.push(chosen);
-        choices.retain(|c| clusters || c.grid.cluster == 1);
+        // Results that are added in memory replace the residual: compared where that is made anew each time.
+        let in_place = |c: &Choice| matches!(c.boxes(), Some((_, true)));
+        choices.retain(|c| (clusters || c.grid.cluster == 1) && !in_place(c));
         let size = product.stored.bytes();
         let row = size * product.columns;
         let mut first: Option<Vec<u8>> = None;

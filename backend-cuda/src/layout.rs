@@ -163,7 +163,8 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
 }
 
 /// By index, the tensor in whose place another lies: merged rows where the rows are; and, unless all tensors are to be
-/// kept, rows some of which are replaced where the old ones are, when nothing reads those later.
+/// kept, rows some of which are replaced where the old ones are, and an FP8 product where the residual is that it is added
+/// to, when nothing reads those later.
 fn places(graph: &Graph, stored: &[Stored], keep_all: bool) -> Vec<Option<TensorId>> {
     let mut places = vec![None; stored.len()];
     let alike = |x: TensorId, out: TensorId| {
@@ -181,11 +182,15 @@ fn places(graph: &Graph, stored: &[Stored], keep_all: bool) -> Vec<Option<Tensor
         return places;
     }
     for (now, step) in graph.steps().iter().enumerate() {
-        let Step::ReplaceRows { x, with, out, .. } = *step else { continue };
+        let (x, other, out) = match *step {
+            Step::ReplaceRows { x, with, out, .. } => (x, with, out),
+            Step::QuantLinear { residual: Some(x), scales, out, .. } => (x, scales, out),
+            _ => continue,
+        };
         let old = place_of_tensor(&places, x);
         let is_old = |id: TensorId| place_of_tensor(&places, id) == old;
         let read_later = graph.steps()[now + 1..].iter().any(|s| s.reads().into_iter().any(is_old));
-        if alike(old, out) && !is_old(with) && !read_later && !is_old(graph.output()) {
+        if alike(old, out) && !is_old(other) && !read_later && !is_old(graph.output()) {
             for place in places.iter_mut().filter(|p| **p == Some(out)) {
                 *place = Some(old);
             }

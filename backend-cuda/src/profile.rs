@@ -16,6 +16,7 @@ use crate::launch::Launch;
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::memory::DeviceMemory;
+use crate::product;
 use crate::resident::CudaResident;
 
 /// What a product writes, as the products of an mT5 block do.
@@ -176,7 +177,13 @@ impl CudaBackend {
         let columns = if gated { n / 2 } else { n };
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
-        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, stored) };
+        let added = kind == ProductKind::Residual;
+        let shape = Shape {
+            weight_rows,
+            k_blocks,
+            tokens,
+            exit: Exit::of(columns, gated, stored, added, self.options.large_tiles),
+        };
         let chip = self.chip();
         let chosen = gemm::choose(chip, shape, self.options.few);
         let mut choices = vec![chosen];
@@ -213,16 +220,18 @@ impl CudaBackend {
 
         let mut times = Vec::new();
         for choice in distinct {
-            let function = self.kernels.function(choice.kernel, choice.entry, choice.grid.shared)?;
             let launches: Vec<Launch> = (0..copies)
                 .map(|copy| {
+                    // Where a plan has them: a residual where the results go, if they can be added there.
+                    let beside = residual.as_ref().map_or(0, |r| r.address());
+                    let in_place = matches!(choice.boxes(), Some((_, true)));
                     let arguments = args::Fp8Gemm {
                         codes: codes.address(),
                         scales: scales.address(),
                         weight: weights.address() + (copy * bytes) as u64,
                         weight_scales: row_scales.address(),
-                        residual: residual.as_ref().map_or(0, |r| r.address()),
-                        out: out.address(),
+                        residual: beside,
+                        out: if in_place { beside } else { out.address() },
                         rows: rows.address(),
                         capacity: layout::token_capacity(tokens) as i32,
                         k_blocks: k_blocks as i32,
@@ -235,9 +244,9 @@ impl CudaBackend {
                         stored: stored as i32,
                         pad: 0,
                     };
-                    Launch::new(choice.entry, function.clone(), choice.grid, &arguments)
+                    product::launch(&self.device, &self.kernels, &choice, arguments, (stored, tokens))
                 })
-                .collect();
+                .collect::<Result<_>>()?;
             let early = self.early();
             let graph = self.capture(|| {
                 launches.iter().enumerate().try_for_each(|(i, l)| l.submit(&self.device, early && i > 0))
@@ -262,7 +271,18 @@ impl CudaBackend {
         let columns = if gated { n / 2 } else { n };
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
-        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, kind.stored()) };
+        let shape = Shape {
+            weight_rows,
+            k_blocks,
+            tokens,
+            exit: Exit::of(
+                columns,
+                gated,
+                kind.stored(),
+                kind == ProductKind::Residual,
+                self.options.large_tiles,
+            ),
+        };
         if self.device.target != Target::Hopper {
             return Vec::new();
         }
@@ -415,7 +435,7 @@ impl CudaBackend {
     /// Bytes on the device that a model and its plans hold.
     pub fn own_bytes(&self, resident: &CudaResident, plans: &[CudaPlan]) -> u64 {
         let plans: usize = plans.iter().map(|p| p.own_bytes(resident)).sum();
-        (resident.weights.bytes() + resident.arena.bytes() + plans) as u64
+        (resident.weight_bytes() + resident.arena.bytes() + plans) as u64
     }
 
     /// Kernels of a plan's forward.

@@ -10,7 +10,7 @@ use dikast_core::{Error, Result};
 use crate::args;
 use crate::compile::Kernels;
 use crate::device::Device;
-use crate::forms::{self, Form, Key, Place, Placement};
+use crate::forms::{self, Form, Key, Place, Placement, Which};
 use crate::int8_gemm;
 use crate::launch::{Grid, Launch};
 use crate::layout;
@@ -32,47 +32,70 @@ pub struct CudaResident {
     /// Words by which blocks of an INT8 product tell each other of partial sums: zero between kernels.
     pub(crate) flags: DeviceMemory,
     placement: Placement,
+    /// Weights that only batches with pictures or videos need, where they wait for the first of these.
+    media: Option<Media>,
     /// The checkpoint: tables whose rows stay on the host.
     pub(crate) checkpoint: Weights,
 }
 
+/// Weights that are uploaded when they are needed first.
+#[derive(Debug)]
+struct Media {
+    placement: Placement,
+    block: Mutex<Option<Arc<DeviceMemory>>>,
+}
+
+/// Uploads the placed weights into a block of their own.
+fn upload(
+    device: &Arc<Device>,
+    kernels: &Kernels,
+    (graph, weights): (&Graph, &Weights),
+    placement: &Placement,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<DeviceMemory> {
+    let block = DeviceMemory::new(device, placement.bytes)?;
+    // Padding of tiles and vectors is zero.
+    block.fill(0)?;
+    let mut upload = Upload::new(device, kernels, &block)?;
+    let total = placement.places.values().map(|p| p.bytes as u64).sum();
+    let (mut done, mut since_release) = (0, RELEASE_EVERY);
+    for (&key, place) in &placement.places {
+        match key.1 {
+            Form::Codes { half } | Form::Real { half } => {
+                upload.tiled(graph, weights, key.0, half, *place)?;
+            }
+            _ => block.write(place.offset, &forms::small(graph, weights, key)?)?,
+        }
+        done += place.bytes as u64;
+        since_release += place.bytes;
+        if since_release > RELEASE_EVERY {
+            // What is uploaded need not stay in this process's memory.
+            weights.release_all();
+            since_release = 0;
+        }
+        progress(done, total);
+    }
+    drop(upload);
+    device.synchronize("uploading the weights")?;
+    weights.release_all();
+    Ok(block)
+}
+
 impl CudaResident {
-    /// Uploads the weights of a graph and allocates `arena` bytes.
+    /// Uploads the weights of a graph and allocates `arena` bytes. With `lazy_media`, weights that only pictures and videos
+    /// need stay where they are until [`CudaResident::need_media`].
     pub(crate) fn load(
         device: &Arc<Device>,
         kernels: &Kernels,
-        graph: &Graph,
-        weights: &Weights,
+        (graph, weights): (&Graph, &Weights),
         arena: usize,
+        lazy_media: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
-        let placement = forms::place(graph, weights)?;
+        let placement = forms::place(graph, weights, Self::at_first(lazy_media))?;
+        let media = if lazy_media { Some(forms::place(graph, weights, Which::Media)?) } else { None };
         Self::check(device, placement.bytes, arena)?;
-        let block = DeviceMemory::new(device, placement.bytes)?;
-        // Padding of tiles and vectors is zero.
-        block.fill(0)?;
-        let mut upload = Upload::new(device, kernels, &block)?;
-        let total = placement.places.values().map(|p| p.bytes as u64).sum();
-        let (mut done, mut since_release) = (0, RELEASE_EVERY);
-        for (&key, place) in &placement.places {
-            match key.1 {
-                Form::Codes { half } | Form::Real { half } => {
-                    upload.tiled(graph, weights, key.0, half, *place)?;
-                }
-                _ => block.write(place.offset, &forms::small(graph, weights, key)?)?,
-            }
-            done += place.bytes as u64;
-            since_release += place.bytes;
-            if since_release > RELEASE_EVERY {
-                // What is uploaded need not stay in this process's memory.
-                weights.release_all();
-                since_release = 0;
-            }
-            progress(done, total);
-        }
-        drop(upload);
-        device.synchronize("uploading the weights")?;
-        weights.release_all();
+        let block = upload(device, kernels, (graph, weights), &placement, progress)?;
         let arena = DeviceMemory::new(device, arena)?;
         let flags = DeviceMemory::new(device, 4 * int8_gemm::FLAGS)?;
         flags.fill(0)?;
@@ -82,8 +105,52 @@ impl CudaResident {
             large: Mutex::new(None),
             flags,
             placement,
+            media: media.map(|placement| Media { placement, block: Mutex::new(None) }),
             checkpoint: weights.clone(),
         })
+    }
+
+    /// The weights that are uploaded when a model is loaded.
+    fn at_first(lazy_media: bool) -> Which {
+        if lazy_media { Which::Text } else { Which::All }
+    }
+
+    /// Uploads the weights that pictures and videos need, unless they are there.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the model goes on without them then.
+    pub(crate) fn need_media(
+        &self,
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        graph: &Graph,
+    ) -> Result<Option<Arc<DeviceMemory>>> {
+        let Some(media) = self.media.as_ref().filter(|m| m.placement.bytes > 0) else { return Ok(None) };
+        let mut block = media.block.lock().unwrap_or_else(PoisonError::into_inner);
+        if block.is_none() {
+            fits(&device.name, (media.placement.bytes + 2 * STAGING) as u64, device.available()?)?;
+            let weights = (graph, &self.checkpoint);
+            *block = Some(Arc::new(upload(device, kernels, weights, &media.placement, &mut |_, _| {})?));
+        }
+        Ok(block.clone())
+    }
+
+    /// Bytes of all weights on the device.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        self.weights.bytes() + self.media_block().map_or(0, |block| block.bytes())
+    }
+
+    fn media_block(&self) -> Option<Arc<DeviceMemory>> {
+        self.media.as_ref()?.block.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The start of a weight's block, and its place there.
+    fn find(&self, key: Key) -> Option<(u64, Place)> {
+        if let Some(place) = self.placement.places.get(&key) {
+            return Some((self.weights.address(), *place));
+        }
+        let place = self.media.as_ref()?.placement.places.get(&key)?;
+        Some((self.media_block()?.address(), *place))
     }
 
     /// An arena of at least so many bytes. Forwards run one after the other, so all that fit share one.
@@ -107,25 +174,23 @@ impl CudaResident {
 
     /// Address of a weight, and of its tail plane (0 without one).
     pub(crate) fn address(&self, key: Key) -> Result<(u64, u64)> {
-        let place = self
-            .placement
-            .places
-            .get(&key)
+        let (block, place) = self
+            .find(key)
             .ok_or_else(|| Error::Internal(format!("weight {key:?} was not loaded for this graph")))?;
-        let head = self.weights.address() + place.offset as u64;
+        let head = block + place.offset as u64;
         Ok((head, place.tail.map_or(0, |t| head + t as u64)))
     }
 
     /// Addresses of a weight, if it was loaded.
     pub(crate) fn range(&self, key: Key) -> Option<Range<u64>> {
-        let place = self.placement.places.get(&key)?;
-        let start = self.weights.address() + place.offset as u64;
+        let (block, place) = self.find(key)?;
+        let start = block + place.offset as u64;
         Some(start..start + place.bytes as u64)
     }
 
-    /// Device memory that a graph's weights and one bucket need.
-    pub(crate) fn bytes(graph: &Graph, weights: &Weights) -> Result<usize> {
-        Ok(forms::place(graph, weights)?.bytes)
+    /// Device memory that a graph's weights need when a model is loaded.
+    pub(crate) fn bytes(graph: &Graph, weights: &Weights, lazy_media: bool) -> Result<usize> {
+        Ok(forms::place(graph, weights, Self::at_first(lazy_media))?.bytes)
     }
 
     /// Host memory of the tables that stay there.

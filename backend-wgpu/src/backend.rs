@@ -51,7 +51,10 @@ impl WgpuBackend {
     /// Another backend on the same device with the same pipelines, for weights of its own. Precision, matrices, memory, timeout and loop are as
     /// `options` say, as far as the device was opened for them; adapter and limits stay as they are.
     pub fn again(&self, options: &DeviceOptions) -> Self {
-        Self::on(self.device.again(options), Arc::clone(&self.pipelines))
+        // Faulty shaders are nobody else's.
+        let own = options.planted.is_some() || self.device.planted.is_some();
+        let pipelines = if own { Arc::default() } else { Arc::clone(&self.pipelines) };
+        Self::on(self.device.again(options), pipelines)
     }
 
     fn on(device: Device, pipelines: Arc<Pipelines>) -> Self {

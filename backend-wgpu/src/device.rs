@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use dikast_core::backend::Planted;
 use dikast_core::{Error, Result};
 
 use crate::adapter::{self, AdapterSummary};
@@ -32,6 +33,7 @@ pub(crate) struct Device {
     pub(crate) software: bool,
     pub(crate) memory: Option<u64>,
     pub(crate) product: ProductChoice,
+    pub(crate) planted: Option<Planted>,
     timeout: Duration,
     faults: Arc<Mutex<Faults>>,
 }
@@ -92,6 +94,7 @@ impl Device {
             limits,
             memory: options.memory,
             product: options.product,
+            planted: options.planted.clone(),
             timeout: options.timeout,
             raw,
             queue,
@@ -110,6 +113,7 @@ impl Device {
             cooperative: f16 && matrices,
             memory: options.memory,
             product: options.product,
+            planted: options.planted.clone(),
             timeout: options.timeout,
             ..self.clone()
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use dikast_core::backend::Planted;
+
 /// Environment variable that names an adapter: its number in [`crate::adapters`], or a part of its name.
 pub const ADAPTER_VARIABLE: &str = "DIKAST_ADAPTER";
 
@@ -106,6 +108,8 @@ pub struct DeviceOptions {
     pub matrices: Matrices,
     /// Loop of the products.
     pub product: ProductChoice,
+    /// A fault in a shader, named by its entry point: for tests.
+    pub planted: Option<Planted>,
 }
 
 impl Default for DeviceOptions {
@@ -118,6 +122,7 @@ impl Default for DeviceOptions {
             timeout: Duration::from_secs(120),
             matrices: Matrices::default(),
             product: ProductChoice::default(),
+            planted: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use dikast_core::backend::Planted;
+
 use crate::device::Device;
 use crate::recipe::Recipe;
 use crate::shaders::Shader;
@@ -31,9 +33,10 @@ fn module(device: &Device, shader: Shader) -> wgpu::ShaderModule {
         bounds_checks: !shader.keeps_bounds(),
         ..wgpu::ShaderRuntimeChecks::checked()
     };
+    let source = Planted::in_source(device.planted.as_ref(), shader.entry(), shader.source());
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(shader.entry()),
-        source: wgpu::ShaderSource::Wgsl(shader.source().into()),
+        source: wgpu::ShaderSource::Wgsl(source.into()),
     };
     // SAFETY: the shaders are the project's own, and every loop in them ends: its bound is a constant, a parameter
     // of the plan or an offset of the batch that `inputs.rs` has checked, and its counter only grows. Those without

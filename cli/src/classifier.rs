@@ -117,6 +117,18 @@ pub(crate) fn resolved(choice: BackendChoice, weight_bytes: u64) -> BackendChoic
     }
 }
 
+/// The backends on which a model with that many bytes of weights would run here: the CPU for a small one, and the GPU
+/// backends that are not software.
+pub(crate) fn others_worth_it(weight_bytes: u64) -> Vec<BackendChoice> {
+    let small = weight_bytes < WORTH_A_DEVICE;
+    let all = [
+        (BackendChoice::Cpu, small),
+        (BackendChoice::Cuda, dikast_cuda::driver().is_ok()),
+        (BackendChoice::Wgpu, has_device()),
+    ];
+    all.into_iter().filter(|(_, worth)| *worth).map(|(backend, _)| backend).collect()
+}
+
 /// What `--memory-budget` says, for every device that this process opens.
 static MEMORY_BUDGET: OnceLock<u64> = OnceLock::new();
 
@@ -128,8 +140,28 @@ pub(crate) fn limit_memory(bytes: Option<u64>) {
     }
 }
 
+/// Whether `--vision lazy` is given, for every device that this process opens.
+static LAZY_MEDIA: OnceLock<()> = OnceLock::new();
+
+/// Devices that are opened from here on get vision towers with the first picture, where `lazy`.
+pub(crate) fn load_media_late(lazy: bool) {
+    if lazy {
+        let _ = LAZY_MEDIA.set(());
+    }
+}
+
 pub(crate) fn open_cuda() -> Result<CudaBackend> {
-    CudaBackend::open(CudaOptions { memory_budget: MEMORY_BUDGET.get().copied(), ..CudaOptions::default() })
+    open_cuda_at(CudaOptions::default().device)
+}
+
+/// The CUDA device of that number.
+pub(crate) fn open_cuda_at(device: usize) -> Result<CudaBackend> {
+    CudaBackend::open(CudaOptions {
+        device,
+        memory_budget: MEMORY_BUDGET.get().copied(),
+        lazy_media: LAZY_MEDIA.get().is_some(),
+        ..CudaOptions::default()
+    })
 }
 
 pub(crate) fn open_cpu() -> Result<CpuBackend> {

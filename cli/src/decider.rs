@@ -9,7 +9,7 @@ use dikast_core::request::DecideRequest;
 use dikast_core::{Error, Result};
 
 use crate::args::DecideArgs;
-use crate::classifier::{BackendChoice, OnBackend, choose, limit_memory};
+use crate::classifier::{BackendChoice, OnBackend, choose, limit_memory, load_media_late};
 use crate::exit::{self, Failure};
 use crate::terminal;
 
@@ -28,6 +28,7 @@ pub(crate) const TOO_LONG: &str = "tokens of state, questions and media";
 /// Loads a model onto the backend that the flags choose.
 pub(crate) fn load(files: &ModelFiles, args: &DecideArgs) -> exit::Result<Box<dyn Decider>> {
     limit_memory(args.memory_budget);
+    load_media_late(args.vision.is_lazy());
     let options = ClefOptions { vision: args.vision.reads(), ..ClefOptions::default() };
     let model = Clef::load_with(files, options).map_err(Failure::Model)?;
     let bytes = model.weights().total_bytes();

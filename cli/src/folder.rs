@@ -22,6 +22,15 @@ impl Folder {
     /// Refuses a place that holds anything, unless it is an earlier output and may be replaced; `None` for a command
     /// that never replaces.
     pub(crate) fn prepare(place: &Path, own: Own, overwrite: Option<bool>) -> Result<Self> {
+        Self::at(place, own, overwrite, false)
+    }
+
+    /// The same without replacing anything, and with what an interrupted run left behind still in it.
+    pub(crate) fn resume(place: &Path, own: Own) -> Result<Self> {
+        Self::at(place, own, None, true)
+    }
+
+    fn at(place: &Path, own: Own, overwrite: Option<bool>, resume: bool) -> Result<Self> {
         let reading = || Failure::io(format!("reading {}", place.display()));
         match fs::read_dir(place) {
             Ok(entries) => {
@@ -57,14 +66,21 @@ impl Folder {
             fs::create_dir_all(parent).map_err(making())?;
         }
         // Left behind by a run that was killed.
-        remove(&incomplete, own).map_err(making())?;
-        fs::create_dir(&incomplete).map_err(making())?;
+        if !(resume && incomplete.is_dir()) {
+            remove(&incomplete, own).map_err(making())?;
+            fs::create_dir(&incomplete).map_err(making())?;
+        }
         Ok(Self { incomplete, place: place.to_owned(), own, done: false })
     }
 
     /// Where to write.
     pub(crate) fn path(&self) -> &Path {
         &self.incomplete
+    }
+
+    /// Leaves the folder as it is, under its other name, for a later run.
+    pub(crate) fn leave(mut self) {
+        self.done = true;
     }
 
     /// Gives the folder its name.

@@ -9,6 +9,7 @@ mod complete;
 mod decide;
 mod decider;
 mod doctor;
+mod eval;
 mod exit;
 mod folder;
 mod inspect;
@@ -39,6 +40,8 @@ fn main() -> ExitCode {
         Command::Quantize(args) => quantize::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Parity(args) => parity::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Compare(args) => eval::compare(&args),
         Command::Doctor => doctor::run(),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => complete::completions(shell),

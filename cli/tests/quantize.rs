@@ -101,3 +101,67 @@ fn a_synthetic_model_of_the_same_shapes() {
     ]));
     assert!(outcome.code == 2 && outcome.err.contains("int8-convrot"), "{}", outcome.err);
 }
+
+#[test]
+fn the_other_schemes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mt5 = fixture().join("../../gliclass-tiny/mt5");
+    let out = dir.path().join("fp8");
+    let outcome = run(dikast().args(["quantize", arg(&mt5), arg(&out), "--scheme", "fp8-w8a8"]));
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert!(outcome.out.contains("28 matrices"), "{}", outcome.out);
+    assert_eq!(inspect(&out)["quantization"], "FP8 W8A8");
+    let out = dir.path().join("int8");
+    let outcome = run(dikast().args([
+        "quantize",
+        arg(&fixture()),
+        arg(&out),
+        "--scheme",
+        "int8",
+        "--keep",
+        "*.layers.0.*",
+    ]));
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    assert_eq!(inspect(&out)["quantization"], "BF16+INT8");
+
+    for (more, words) in [
+        (&["--scheme", "int8", "--group-size", "64"][..], "only int8-convrot has groups"),
+        (&["--scheme", "int8", "--keep", "*.gate_proj"], "run as one product"),
+        (&["--scheme", "fp8-w8a8"], "no matrices that may be FP8"),
+        (&["--scheme", "int8", "--keep", ""], "--keep"),
+    ] {
+        let out = dir.path().join("refused");
+        let outcome = run(dikast().args(["quantize", arg(&fixture()), arg(&out)]).args(more));
+        assert!(outcome.code == 2 && outcome.err.contains(words), "{more:?}: {}", outcome.err);
+        assert!(!out.exists());
+    }
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn calibration_sets_are_kept_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("a.jsonl");
+    let record =
+        r#"{"state": "It rains.", "questions": {"q": {"type": "noul", "instructions": "Is it wet?"}}}"#;
+    fs::write(&set, record).unwrap();
+    let other = dir.path().join("b.jsonl");
+    fs::write(&other, record.replace("It rains.", "it RAINS")).unwrap();
+    let out = dir.path().join("out");
+    let scheme = ["--group-size", "64", "--calibrate", arg(&set)];
+    let outcome = quantize(&fixture(), &out, &[&scheme[..], &["--report", arg(&other)]].concat());
+    assert!(outcome.code == 2 && outcome.err.contains("is about the same as"), "{}", outcome.err);
+    for (more, words) in [
+        (&["--recipe", "gtpq"][..], "gptq"),
+        (&["--recipe", "rescue=2"], "--select"),
+        (&["--requantize"], "--calibrate"),
+    ] {
+        let outcome = quantize(&fixture(), &out, &[&scheme[..], more].concat());
+        assert!(outcome.code == 2 && outcome.err.contains(words), "{more:?}: {}", outcome.err);
+    }
+    let outcome = quantize(&fixture(), &out, &["--report", arg(&set)]);
+    assert!(outcome.code == 2 && outcome.err.contains("--calibrate"), "{}", outcome.err);
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}

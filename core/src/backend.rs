@@ -10,6 +10,7 @@
 
 mod batch;
 mod checks;
+mod planted;
 mod prefix;
 mod timing;
 
@@ -18,6 +19,7 @@ use std::future::{Future, ready};
 
 pub use batch::Batch;
 pub use checks::InputChecks;
+pub use planted::Planted;
 pub use prefix::Prefix;
 pub use timing::{Ceilings, StepTime};
 

@@ -397,6 +397,12 @@ unsigned emulated_barrier(unsigned id, unsigned count, bool value, const char *n
 }
 void emulated_arrive(unsigned id, unsigned count) { worker->barrier(id, count, false, false, "bar.arrive"); }
 void emulated_pause() { worker->pause(); }
+void emulated_announce(unsigned barrier) { worker->announce(barrier); }
+void emulated_learn(unsigned barrier) { worker->learn(barrier); }
+void emulated_bulk(unsigned to, const void *from, unsigned bytes) {
+    worker->check_shared(to, bytes, true, current->lane);
+    worker->check(from, bytes, false);
+}
 void emulated_cluster_arrive() { worker->cluster_arrive(); }
 void emulated_cluster_wait() { worker->cluster_wait(); }
 

@@ -68,6 +68,13 @@ public:
     void check_shared(unsigned at, unsigned bytes, bool write, unsigned lane) {
         if (checking()) checker->shared(at, bytes, write, (current->number & ~31u) + lane);
     }
+    // Of the block's own barriers, whichever way their address is written.
+    void announce(unsigned barrier) {
+        if (checking()) checker->announce(barrier & ((1u << RANK_BIT) - 1), current->number / 32);
+    }
+    void learn(unsigned barrier) {
+        if (checking()) checker->learn(barrier & ((1u << RANK_BIT) - 1), current->number / 32);
+    }
 
 private:
     void prepare(const Launch &launch, Index index);

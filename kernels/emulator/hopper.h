@@ -1,39 +1,45 @@
 // Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, clusters, warpgroup products.
 // Everything asynchronous happens at once, so what a kernel may not touch while it is under way goes unnoticed.
 #pragma once
+#include "tensor_map.h"
 
 namespace ptx {
 
 // ---- transaction barriers ----
+
+// Their own words are no data that a barrier would have to order.
+#define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
 
 // Arrivals of a phase, those still missing, bytes still missing, finished phases modulo 2.
 struct TransactionBarrier {
     unsigned all : 12, missing : 12, phase : 1;
     int bytes;
 };
-inline TransactionBarrier &transaction_barrier(u32 address) {
+UNCHECKED inline TransactionBarrier &transaction_barrier(u32 address) {
     return *reinterpret_cast<TransactionBarrier *>(shared_place(address, 8, "mbarrier"));
 }
-inline void settle_barrier(TransactionBarrier &b) {
+UNCHECKED inline void settle_barrier(TransactionBarrier &b) {
     if (b.missing != 0 || b.bytes != 0) return;
     b.missing = b.all;
     b.phase ^= 1;
 }
-inline void arrive(u32 address, const char *name) {
+UNCHECKED inline void arrive(u32 address, const char *name, u32 count = 1) {
+    emulated::emulated_announce(address);
     TransactionBarrier &b = transaction_barrier(address);
-    if (b.missing == 0) emulated::emulated_fault("%s: more arrivals than the barrier at %u waits for", name, address);
-    --b.missing;
+    if (b.missing < count) emulated::emulated_fault("%s: more arrivals than the barrier at %u waits for", name, address);
+    b.missing -= count & 0xFFF;
     settle_barrier(b);
 }
-inline void mbarrier_init_shared_cta_b64(u32 address, u32 arrivals) { transaction_barrier(address) = {arrivals, arrivals, 0, 0}; }
+UNCHECKED inline void mbarrier_init_shared_cta_b64(u32 address, u32 arrivals) { transaction_barrier(address) = {arrivals, arrivals, 0, 0}; }
 inline void fence_mbarrier_init_release_cluster() {}
-inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 bytes) {
+UNCHECKED inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 bytes) {
     transaction_barrier(address).bytes += (int)bytes;
     arrive(address, "mbarrier.arrive.expect_tx");
 }
 inline void mbarrier_arrive_shared_cta_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
 inline void mbarrier_arrive_shared_cluster_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
-inline void mbarrier_wait_parity(u32 address, u32 parity) {
+inline void mbarrier_arrive_shared_cluster_b64(u32 address, u32 count) { arrive(address, "mbarrier.arrive", count); }
+UNCHECKED inline void mbarrier_wait_parity(u32 address, u32 parity) {
     for (unsigned turns = 0; transaction_barrier(address).phase == (parity & 1); ++turns) {
         const TransactionBarrier b = transaction_barrier(address);
         if (turns == 1u << 18) {
@@ -42,19 +48,79 @@ inline void mbarrier_wait_parity(u32 address, u32 parity) {
         }
         emulated::emulated_pause();
     }
+    emulated::emulated_learn(address);
+}
+UNCHECKED inline void bytes_came(u32 barrier, u32 bytes) {
+    TransactionBarrier &b = transaction_barrier(barrier);
+    b.bytes -= (int)bytes;
+    settle_barrier(b);
 }
 inline void cp_async_mbarrier_arrive_noinc_shared_cta_b64(u32 address) {
     cp_async_wait_all();
     arrive(address, "cp.async.mbarrier.arrive");
 }
-inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 bytes, u32 barrier) {
+UNCHECKED inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 bytes, u32 barrier) {
     if (bytes == 0 || bytes % 16 || to % 16 || from % 16) emulated::emulated_fault("cp.async.bulk: no multiples of 16");
     shared_place(to, 16, "cp.async.bulk");
+    emulated::emulated_bulk(to, reinterpret_cast<const void *>(from), bytes);
     __builtin_memcpy(shared_place(to + bytes - 16, 16, "cp.async.bulk") + 16 - bytes, reinterpret_cast<const void *>(from), bytes);
-    TransactionBarrier &b = transaction_barrier(barrier);
-    b.bytes -= (int)bytes;
-    settle_barrier(b);
+    emulated::emulated_announce(barrier);
+    bytes_came(barrier, bytes);
 }
+
+// ---- boxes of matrices ----
+
+using emulated::MatrixMap;
+inline const MatrixMap &matrix_map(u64 address, u32 at, const char *name) {
+    const MatrixMap &map = *reinterpret_cast<const MatrixMap *>(address);
+    if (address % 128 || map.mark != MatrixMap::MARK) emulated::emulated_fault("%s: no tensor map", name);
+    if (at % 1024) emulated::emulated_fault("%s: the box at %u is no multiple of 1024", name, at);
+    return map;
+}
+// Calls `with(element in device memory or null, place in shared memory)` for each element of a box.
+template <class F>
+inline void each_of_box(const MatrixMap &map, u32 at, u32 column, u32 row, const char *name, F with) {
+    for (u32 r = 0; r < map.box_rows; ++r) {
+        for (u32 c = 0; c < map.box_columns; ++c) {
+            const u32 linear = (r * map.box_columns + c) * map.element;
+            unsigned char *place = shared_place(at + (linear ^ (linear >> 3 & 0x70)), map.element, name);
+            const long long y = (long long)(int)row + r, x = (long long)(int)column + c;
+            const bool inside = x >= 0 && y >= 0 && (u64)x < map.columns && (u64)y < map.rows;
+            with(inside ? reinterpret_cast<unsigned char *>(map.address + (u64)y * map.pitch + (u64)x * map.element) : nullptr, place);
+        }
+    }
+}
+inline void prefetch_tensormap(u64) {}
+inline void cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 column, u32 row, u32 barrier) {
+    const MatrixMap &map = matrix_map(from, to, "cp.async.bulk.tensor");
+    each_of_box(map, to, column, row, "cp.async.bulk.tensor", [&](const unsigned char *element, unsigned char *place) {
+        if (element) __builtin_memcpy(place, element, map.element);
+        else __builtin_memset(place, 0, map.element);
+    });
+    emulated::emulated_announce(barrier);
+    bytes_came(barrier, map.box_rows * map.box_columns * map.element);
+}
+inline void cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(u64 to, u32 column, u32 row, u32 from) {
+    const MatrixMap &map = matrix_map(to, from, "cp.async.bulk.tensor");
+    each_of_box(map, from, column, row, "cp.async.bulk.tensor", [&](unsigned char *element, const unsigned char *place) {
+        if (element) __builtin_memcpy(element, place, map.element);
+    });
+}
+inline void cp_reduce_async_bulk_tensor_2d_global_shared_cta_add_tile_bulk_group(u64 to, u32 column, u32 row, u32 from) {
+    const MatrixMap &map = matrix_map(to, from, "cp.reduce.async.bulk.tensor");
+    if (map.element != 4) emulated::emulated_fault("cp.reduce.async.bulk.tensor: float32 alone");
+    each_of_box(map, from, column, row, "cp.reduce.async.bulk.tensor", [&](unsigned char *element, const unsigned char *place) {
+        if (!element) return;
+        float x, y;
+        __builtin_memcpy(&x, element, 4);
+        __builtin_memcpy(&y, place, 4);
+        add_rn_ftz_f32(x, x, y);
+        __builtin_memcpy(element, &x, 4);
+    });
+}
+inline void cp_async_bulk_commit_group() {}
+inline void cp_async_bulk_wait_group(long long) {}
+inline void cp_async_bulk_wait_group_read(long long) {}
 
 // ---- clusters ----
 

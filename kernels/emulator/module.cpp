@@ -1,5 +1,6 @@
 // libcuda: modules, functions, launches.
 #include "driver.h"
+#include "tensor_map.h"
 #include "image.h"
 #include "memory.h"
 #include "settings.h"
@@ -204,6 +205,21 @@ EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function 
 }
 EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, Function *function, int threads, size_t shared, unsigned) {
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
+}
+
+// ---- matrices for the copy engine ----
+
+// Two dimensions, rows of a box 128 bytes with the 128-byte swizzle: the only form that kernels use.
+EXPORT Result cuTensorMapEncodeTiled(MatrixMap *map, int type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *pitches,
+                                     const unsigned *box, const unsigned *steps, int interleave, int swizzle, int, int) {
+    EMULATED_CALL
+    const unsigned element = type == 6 || type == 9 ? 2 : type == 7 || type == 12 ? 4 : type == 10 ? 4 : 0; // bytes
+    if (!map || (uintptr_t)map % 128 || rank != 2 || element == 0 || steps[0] != 1 || steps[1] != 1 || interleave != 0 || swizzle != 3) return INVALID_VALUE;
+    if ((uintptr_t)address % 16 || pitches[0] % 16 || pitches[0] < sizes[0] * element || sizes[0] == 0 || sizes[1] == 0) return INVALID_VALUE;
+    if (box[0] * element != 128 || box[1] == 0 || box[1] > 256) return INVALID_VALUE;
+    memset(static_cast<void *>(map), 0, 128);
+    *map = {MatrixMap::MARK, (unsigned long long)(uintptr_t)address, sizes[0], sizes[1], pitches[0], element, box[0], box[1]};
+    return SUCCESS;
 }
 
 // ---- launches ----

@@ -85,6 +85,11 @@ void emulated_copy(unsigned to, const void *from, unsigned bytes, unsigned read)
 void emulated_finish_copies(unsigned groups_left);
 // Gives other threads a turn.
 void emulated_pause();
+// For `check`: an arrival at a barrier in shared memory, or bytes that it counts; a phase found complete.
+void emulated_announce(unsigned barrier);
+void emulated_learn(unsigned barrier);
+// A bulk copy to the block's own shared memory.
+void emulated_bulk(unsigned to, const void *from, unsigned bytes);
 // The barrier of the cluster: an arrival, and the wait that belongs to it.
 void emulated_cluster_arrive();
 void emulated_cluster_wait();

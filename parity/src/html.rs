@@ -20,8 +20,7 @@ impl Report {
     /// One self-contained page: verdict, device, and every step with its distance on a logarithmic bar.
     pub fn to_html(&self) -> String {
         let mut out = String::new();
-        let title = format!("{} on {}", self.model, self.device.backend);
-        let title = escape(&title);
+        let title = escape(&self.title());
         let verdict = match (self.pass, self.first_off()) {
             (true, _) => "<p class=\"pass\"><strong>Pass</strong>: every step is within its contract.</p>".to_owned(),
             (false, Some(s)) => format!(

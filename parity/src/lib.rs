@@ -9,15 +9,19 @@
 //! engine ─► record ─┬─► operands of step i ─► its definition ─► compare with what the backend wrote
 //!                   └─► logits ─────────────────────────────► compare with the CPU's
 //! ```
+//!
+//! [`check_layer`] holds a backend to INT8 layers whose values are stored in a file, bit for bit.
 
 mod compare;
 mod contract;
 mod html;
+mod layers;
 mod record;
 mod report;
 mod text;
 
 pub use compare::judge;
 pub use contract::{Rule, Tolerance};
+pub use layers::{KnownLayer, check_layer, known_layers, known_products};
 pub use record::{Device, Recording, record};
 pub use report::{Logits, Report, StepReport};

@@ -67,6 +67,15 @@ pub struct Logits {
 }
 
 impl Report {
+    /// What was judged: the model, its backend, and the other backend where that is not the CPU.
+    pub fn title(&self) -> String {
+        let Self { model, device, reference, .. } = self;
+        match reference.backend.as_str() {
+            "cpu" => format!("{model} on {}", device.backend),
+            other => format!("{model} on {} against {other}", device.backend),
+        }
+    }
+
     /// The first entry out of contract.
     pub fn first_off(&self) -> Option<&StepReport> {
         self.first_out_of_contract.and_then(|i| self.steps.get(i))

@@ -8,7 +8,7 @@ impl Report {
     /// A summary by kind of step, the steps out of contract (the first twenty), and the verdict; with `all`, every step.
     pub fn to_text(&self, all: bool) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "{} on {} ({})", self.model, self.device.backend, self.device.device);
+        let _ = writeln!(out, "{} ({})", self.title(), self.device.device);
         if all {
             rows(&mut out, self.steps.iter());
         } else {

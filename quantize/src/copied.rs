@@ -31,8 +31,8 @@ pub(crate) const NAMES: [&str; 16] = [
 const MAX_BYTES: u64 = 64 << 20;
 const SUMS: &str = "SHA256SUMS";
 
-/// Copies them, each compared with the release's `SHA256SUMS` where that lists it.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<Vec<WrittenFile>> {
+/// Copies them, each compared with the release's `SHA256SUMS` where that lists it; `config` stands for `config.json`.
+pub(crate) fn copy(from: &Path, to: &Path, config: Option<&[u8]>) -> Result<Vec<WrittenFile>> {
     let list = read(&from.join(SUMS))?.unwrap_or_default();
     let sums = parse_sums(&list)?;
     let mut written = Vec::new();
@@ -42,7 +42,8 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<Vec<WrittenFile>> {
             let found = Digest::of(&bytes);
             return Err(Error::checkpoint(name, format!("SHA-256 is {found}, but {SUMS} says {want}")));
         }
-        written.push(write_small(to, name, &bytes)?);
+        let own = config.filter(|_| name == "config.json");
+        written.push(write_small(to, name, own.unwrap_or(&bytes))?);
     }
     Ok(written)
 }

@@ -4,6 +4,8 @@ use dikast_core::checkpoint::{Expected, SideFile, StoredTensor, StoredType, Tens
 use dikast_core::numerics::hadamard::Group;
 use dikast_core::{Error, Result};
 
+use crate::family::stored_alike;
+use crate::pattern::Pattern;
 use crate::source::{Rows, Source};
 
 /// Bytes after which a new shard begins.
@@ -14,11 +16,16 @@ pub const SHARD_BYTES: u64 = 5_000_000_000;
 pub enum Scheme {
     /// As they are.
     Keep,
+    /// INT8 codes with a scale a row.
+    Int8,
     /// INT8 codes, rotated in groups.
     Int8ConvRot {
         /// Features that are rotated together.
         group: Group,
     },
+    /// E4M3 codes with a BF16 scale a row, as compressed-tensors' `FP8_DYNAMIC` makes them: activations are quantized per
+    /// token when the model runs.
+    Fp8W8A8,
 }
 
 impl Scheme {
@@ -26,9 +33,37 @@ impl Scheme {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
+            Self::Int8 => "int8",
             Self::Int8ConvRot { .. } => "int8-convrot",
+            Self::Fp8W8A8 => "fp8-w8a8",
         }
     }
+
+    /// How it stores a matrix that it is for, and the group of the rotation.
+    fn coding(self, bias: bool) -> Option<(Coding, StoredType)> {
+        match self {
+            Self::Keep => None,
+            Self::Int8 => Some((Coding::Int8 { group: None, bias }, StoredType::I8)),
+            Self::Int8ConvRot { group } => Some((Coding::Int8 { group: Some(group), bias }, StoredType::I8)),
+            Self::Fp8W8A8 => Some((Coding::Fp8, StoredType::F8E4M3)),
+        }
+    }
+}
+
+/// How a tensor's numbers become bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// As they are.
+    Plain,
+    /// INT8 codes, `weight_scale` in F32, perhaps a correcting `bias`.
+    Int8 {
+        /// The rotation of the codes.
+        group: Option<Group>,
+        /// Whether there is a bias.
+        bias: bool,
+    },
+    /// E4M3 codes, `weight_scale` in BF16.
+    Fp8,
 }
 
 /// One tensor of the new checkpoint.
@@ -40,23 +75,42 @@ pub(crate) struct Item {
     pub(crate) name: String,
     /// How it is stored.
     pub(crate) dtype: StoredType,
-    /// The rotation of its codes.
-    pub(crate) group: Option<Group>,
+    /// How its numbers become that.
+    pub(crate) coding: Coding,
 }
 
 impl Item {
-    /// The module of a matrix of codes.
+    /// The module of a matrix of codes, as its file names it.
     pub(crate) fn module(&self) -> Option<&str> {
-        self.group.and_then(|_| self.name.strip_suffix(".weight"))
+        (self.coding != Coding::Plain).then(|| self.name.strip_suffix(".weight")).flatten()
+    }
+
+    /// The module of a matrix of INT8 codes, and their rotation.
+    pub(crate) fn int8(&self) -> Option<(&str, Option<Group>)> {
+        match self.coding {
+            Coding::Int8 { group, .. } => self.module().map(|m| (m, group)),
+            _ => None,
+        }
     }
 
     /// The tensors that it takes in the file.
     pub(crate) fn stored(&self) -> Vec<StoredTensor> {
         let mut all =
             vec![StoredTensor { name: self.name.clone(), dtype: self.dtype, shape: self.spec.shape.clone() }];
-        if let Some(module) = self.module() {
-            let shape = vec![self.spec.shape.first().copied().unwrap_or(0), 1];
-            all.push(StoredTensor { name: format!("{module}.weight_scale"), dtype: StoredType::F32, shape });
+        let Some(module) = self.module() else { return all };
+        let rows = self.spec.shape.first().copied().unwrap_or(0);
+        let mut besides = |part: &str, dtype, shape| {
+            all.push(StoredTensor { name: format!("{module}.{part}"), dtype, shape });
+        };
+        match self.coding {
+            Coding::Plain => {}
+            Coding::Fp8 => besides("weight_scale", StoredType::BF16, vec![rows, 1]),
+            Coding::Int8 { bias, .. } => {
+                besides("weight_scale", StoredType::F32, vec![rows, 1]);
+                if bias {
+                    besides("bias", StoredType::F32, vec![rows]);
+                }
+            }
         }
         all
     }
@@ -82,22 +136,70 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Decides what is stored how. Matrices that may be INT8 ([`TensorSpec::int8_projection`]) follow `scheme`; files
-    /// end near `shard_bytes`, a tensor and its scale in one; the tensors of a side file go there under their own names.
+    /// Decides what is stored how. Matrices that may be stored as the scheme stores them
+    /// ([`TensorSpec::int8_projection`], [`TensorSpec::projection`]) follow it; files end near `shard_bytes`, a tensor and
+    /// its scale in one; the tensors of a side file go there under their own names.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] for a scheme that the model has no matrices for, and for a group that does not divide
-    /// the rows of one; [`Error::Checkpoint`] for a matrix that is quantized already.
+    /// As [`Plan::keeping`].
     pub fn new(expected: &Expected, scheme: Scheme, shard_bytes: u64, source: &dyn Source) -> Result<Self> {
-        let items = expected.tensors.iter().map(|spec| {
-            let rows = source.open(spec)?;
-            item(spec, scheme, rows.as_ref())
-        });
-        let items: Vec<Item> = items.collect::<Result<_>>()?;
-        if scheme != Scheme::Keep && items.iter().all(|i| i.group.is_none()) {
-            let message = format!("{} found, but this model has no matrices that may be INT8", scheme.name());
+        Self::keeping(expected, scheme, shard_bytes, source, &[])
+    }
+
+    /// The same with modules that stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRequest`] for a scheme that the model has no matrices for, for a group that does not divide the
+    /// rows of one, for a pattern that no such matrix matches, and where some but not all matrices of one product would
+    /// stay; [`Error::Checkpoint`] for a matrix that is quantized already.
+    pub fn keeping(
+        expected: &Expected,
+        scheme: Scheme,
+        shard_bytes: u64,
+        source: &dyn Source,
+        keep: &[Pattern],
+    ) -> Result<Self> {
+        let may =
+            |spec: &TensorSpec| scheme.coding(false).is_some_and(|(_, dtype)| spec.allowed.contains(&dtype));
+        let modules: Vec<&str> = expected
+            .tensors
+            .iter()
+            .filter(|t| may(t))
+            .filter_map(|t| t.name.strip_suffix(".weight"))
+            .collect();
+        if scheme != Scheme::Keep && modules.is_empty() {
+            let kind = if scheme == Scheme::Fp8W8A8 { "FP8" } else { "INT8" };
+            let message =
+                format!("{} found, but this model has no matrices that may be {kind}", scheme.name());
             return Err(Error::invalid("scheme", message));
         }
+        if let Some(idle) = keep.iter().find(|p| !modules.iter().any(|m| p.matches(m))) {
+            let example = modules.first().copied().unwrap_or("nothing");
+            let message =
+                format!("{:?} names no matrix that would be quantized, such as {example}", idle.as_str());
+            return Err(Error::invalid("keep", message));
+        }
+        let stays = |module: &str| keep.iter().any(|p| p.matches(module));
+        if !modules.is_empty() && modules.iter().all(|m| stays(m)) {
+            return Err(Error::invalid("keep", "nothing would be quantized"));
+        }
+        for module in &modules {
+            let Some(other) = stored_alike(module).into_iter().find(|other| stays(other) != stays(module))
+            else {
+                continue;
+            };
+            let (kept, coded) =
+                if stays(module) { (*module, other.as_str()) } else { (other.as_str(), *module) };
+            let message = format!("{kept} would stay and {coded} would not, but both run as one product");
+            return Err(Error::invalid("keep", message));
+        }
+        let items = expected.tensors.iter().map(|spec| {
+            let rows = source.open(spec)?;
+            let module =
+                spec.name.strip_suffix(".weight").filter(|m| may(spec) && !stays(m) && !source.stays(m));
+            item(spec, scheme, rows.as_ref(), module, source)
+        });
+        let items: Vec<Item> = items.collect::<Result<_>>()?;
         let (side, own): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|i| side_file(expected, &i.spec.name).is_some());
         let mut files = shards(own, shard_bytes);
@@ -122,12 +224,16 @@ impl Plan {
 
     /// Matrices that are stored as codes.
     pub fn quantized(&self) -> usize {
-        self.files.iter().flat_map(|f| &f.items).filter(|i| i.group.is_some()).count()
+        self.items().filter(|i| i.coding != Coding::Plain).count()
     }
 
     /// The names of the files.
     pub fn file_names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|f| f.name.as_str())
+    }
+
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.files.iter().flat_map(|f| &f.items)
     }
 }
 
@@ -135,25 +241,35 @@ fn side_file<'a>(expected: &'a Expected, name: &str) -> Option<&'a SideFile> {
     expected.side_files.iter().find(|f| name.starts_with(&f.prefix))
 }
 
-fn item(spec: &TensorSpec, scheme: Scheme, rows: &dyn Rows) -> Result<Item> {
+/// A tensor; `module` where it is to be coded.
+fn item(
+    spec: &TensorSpec,
+    scheme: Scheme,
+    rows: &dyn Rows,
+    module: Option<&str>,
+    source: &dyn Source,
+) -> Result<Item> {
     let kept = rows.dtype();
     if matches!(kept, StoredType::I8 | StoredType::F8E4M3) {
-        let message = format!("stored as {kept} already, allowed: BF16, F16, F32");
+        let message = format!(
+            "stored as {kept} already, allowed: BF16, F16, F32, and codes when they are to be requantized"
+        );
         return Err(Error::checkpoint(&spec.name, message));
     }
-    let plain = |dtype| Item { spec: spec.clone(), name: spec.name.clone(), dtype, group: None };
-    let Scheme::Int8ConvRot { group } = scheme else { return Ok(plain(kept)) };
-    if !spec.allowed.contains(&StoredType::I8) {
-        return Ok(plain(kept));
-    }
+    let plain = |dtype| Item { spec: spec.clone(), name: spec.name.clone(), dtype, coding: Coding::Plain };
+    let Some(module) = module else { return Ok(plain(kept)) };
+    let bias = source.coded(module).is_some_and(|c| c.bias.is_some());
+    let Some((coding, dtype)) = scheme.coding(bias) else { return Ok(plain(kept)) };
     let width = spec.shape.last().copied().unwrap_or(0);
-    if !group.divides(width) {
+    if let Coding::Int8 { group: Some(group), .. } = coding
+        && !group.divides(width)
+    {
         let fit = Group::SIZES.into_iter().filter(|s| width.is_multiple_of(*s)).map(|s| s.to_string());
         let fit = fit.collect::<Vec<_>>().join(", ");
         let message = format!("{group} found, but {} has rows of {width}; allowed there: {fit}", spec.name);
         return Err(Error::invalid("group-size", message));
     }
-    Ok(Item { group: Some(group), ..plain(StoredType::I8) })
+    Ok(Item { coding, ..plain(dtype) })
 }
 
 /// Splits the model's own tensors into files, in the order of the model.

@@ -21,10 +21,11 @@ fn group(size: usize) -> Scheme {
 fn run(source: &Path, target: &Path, scheme: Scheme, shard_bytes: u64) -> dikast_core::Result<Report> {
     fs::create_dir_all(target).expect("a folder");
     let (mut last, mut all) = (0, 0);
-    let report = convert(source, target, Options { scheme, shard_bytes }, &mut |done, total| {
-        assert!(done > last && done <= total);
-        (last, all) = (done, total);
-    });
+    let report =
+        convert(source, target, Options { shard_bytes, ..Options::new(scheme) }, &mut |done, total| {
+            assert!(done > last && done <= total);
+            (last, all) = (done, total);
+        });
     assert!(report.is_err() || last == all);
     report
 }

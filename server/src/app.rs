@@ -37,7 +37,7 @@ impl App {
     pub(crate) fn new(config: Arc<Config>, models: Registry, metrics: Arc<Metrics>) -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self {
-            keys: Keys::new(&config.keys),
+            keys: Keys::new(&config.keys, config.rate),
             log: Log::new(config.log),
             preparing: Semaphore::new(cores),
             body_room: Arc::new(Semaphore::new(

@@ -5,13 +5,23 @@ use std::time::Duration;
 
 use dikast_core::request::Confidence;
 
+use crate::keys::Key;
+use crate::rate::Rate;
+use crate::tls::Tls;
+
 /// Settings of a server, checked when it starts.
 #[derive(Clone)]
 pub struct Config {
     /// Where to listen; port 0 picks a free one.
     pub listen: SocketAddr,
     /// Keys of callers; none means that everybody may call.
-    pub keys: Vec<String>,
+    pub keys: Vec<Key>,
+    /// How many requests each key may send, unless it has a rate of its own; as many as it likes if absent.
+    pub rate: Option<Rate>,
+    /// Speak TLS only.
+    pub tls: Option<Tls>,
+    /// Origins whose pages browsers may let call, such as `https://example.com`; `*` is all of them.
+    pub cors_origins: Vec<String>,
     /// Listen on an address that others reach even without a key.
     pub insecure: bool,
     /// How long the device waits for company for a request, at most.
@@ -26,6 +36,8 @@ pub struct Config {
     pub max_tokens: Option<usize>,
     /// Whether CLEF models read pictures and videos; without, their vision towers take no memory.
     pub vision: bool,
+    /// Bytes of device memory for states of CLEF requests that are asked about again; 0 keeps none. Answers are the same.
+    pub state_cache: u64,
     /// How long a request may wait for its first turn.
     pub queue_timeout: Duration,
     /// How long requests may take to finish once the server is told to end.
@@ -59,6 +71,9 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             keys: Vec::new(),
+            rate: None,
+            tls: None,
+            cors_origins: Vec::new(),
             insecure: false,
             max_wait: Duration::ZERO,
             batch_tokens: 4096,
@@ -66,6 +81,7 @@ impl Default for Config {
             queue_requests: 1024,
             max_tokens: None,
             vision: true,
+            state_cache: 0,
             queue_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(30),
             body_bytes: 13 << 20,

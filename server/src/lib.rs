@@ -6,24 +6,31 @@
 //!                log, counts  request  thread of many             device
 //! ```
 //!
-//! [`Server::start`] takes [`Config`] and one [`ModelSource`] a model. Each model has a thread that owns its device, and a
-//! queue in front of it; what runs together is decided in `queue` alone, and an answer has the same bits whatever else runs.
+//! [`Server::start`] takes [`Config`] and one [`ModelSource`] a model. Each device of a model has a thread that owns it, and each
+//! model a queue in front of them; what runs together is decided in `queue` alone, and an answer has the same bits whatever else runs.
 
 mod app;
 mod config;
 mod connections;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod http;
 mod keys;
 mod log;
 mod metrics;
 mod model;
 mod queue;
+mod rate;
 mod server;
 mod signals;
+mod tls;
 mod wire;
 
 pub use config::{Config, LogFormat};
 pub use error::ServeError;
+pub use keys::Key;
 pub use model::ModelSource;
+pub use rate::Rate;
 pub use server::Server;
+pub use tls::Tls;

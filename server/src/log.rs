@@ -9,6 +9,7 @@ use crate::config::LogFormat;
 use crate::wire::json::{count, object, push};
 
 /// Where lines go.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
     format: LogFormat,
 }

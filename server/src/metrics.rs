@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use dikast_core::backend::MemoryBudget;
 use prometheus::{
-    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
 };
 
 use crate::queue::{Done, Ran};
@@ -25,6 +26,18 @@ pub(crate) struct Metrics {
     questions: IntCounterVec,
     truncated: IntCounter,
     lost: IntCounterVec,
+    memory: IntGaugeVec,
+    limited: IntCounter,
+    states: StateMetrics<IntCounterVec, IntGaugeVec>,
+}
+
+/// What the state cache did and holds.
+struct StateMetrics<Counter, Gauge> {
+    hits: Counter,
+    kept: Counter,
+    evicted: Counter,
+    entries: Gauge,
+    bytes: Gauge,
 }
 
 /// Seconds: from well under the smallest model's time to the time-outs of clients.
@@ -51,6 +64,9 @@ impl Metrics {
         let truncated =
             IntCounter::new("decisions_truncated_total", "Requests whose text or state was cut.")?;
         registry.register(Box::new(truncated.clone()))?;
+        let limited =
+            IntCounter::new("decisions_rate_limited_total", "Requests over the rate of their key.")?;
+        registry.register(Box::new(limited.clone()))?;
         let build = gauges("build_info", "The program that serves.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let seconds = |name: &str, help: &str, label: &str| histograms(name, help, label, &SECONDS);
@@ -76,17 +92,59 @@ impl Metrics {
             questions: counters("decisions_questions_total", "Questions answered, by type.", &["type"])?,
             truncated,
             lost: counters("decisions_device_lost_total", "Times that a device went away.", &["model"])?,
+            memory: gauges(
+                "decisions_gpu_memory_bytes",
+                "Device memory planned for a model; kind activations is for a full batch.",
+                &["model", "device", "kind"],
+            )?,
+            limited,
+            states: StateMetrics {
+                hits: counters(
+                    "decisions_state_cache_hits_total",
+                    "Sequences whose state was on the device.",
+                    &["model", "device"],
+                )?,
+                kept: counters(
+                    "decisions_state_cache_kept_total",
+                    "States computed and kept on the device.",
+                    &["model", "device"],
+                )?,
+                evicted: counters(
+                    "decisions_state_cache_evicted_total",
+                    "States that made room for others.",
+                    &["model", "device"],
+                )?,
+                entries: gauges(
+                    "decisions_state_cache_entries",
+                    "States on the device.",
+                    &["model", "device"],
+                )?,
+                bytes: gauges(
+                    "decisions_state_cache_bytes",
+                    "Bytes of device memory of the states on it.",
+                    &["model", "device"],
+                )?,
+            },
             registry,
         })
     }
 
-    /// The counters of a model's worker.
-    pub(crate) fn of(&self, model: &str) -> ModelMetrics {
+    /// The counters of a model's worker on one of its devices.
+    pub(crate) fn of(&self, model: &str, device: usize) -> ModelMetrics {
+        let device = device.to_string();
+        let of = [model, device.as_str()];
         ModelMetrics {
             inferred: self.inferred.with_label_values(&[model]),
             batch_size: self.batch_size.with_label_values(&[model]),
             batch_tokens: self.batch_tokens.with_label_values(&[model]),
             lost: self.lost.with_label_values(&[model]),
+            states: StateMetrics {
+                hits: self.states.hits.with_label_values(&of),
+                kept: self.states.kept.with_label_values(&of),
+                evicted: self.states.evicted.with_label_values(&of),
+                entries: self.states.entries.with_label_values(&of),
+                bytes: self.states.bytes.with_label_values(&of),
+            },
         }
     }
 
@@ -119,6 +177,23 @@ impl Metrics {
         self.questions.with_label_values(&[kind]).inc_by(count);
     }
 
+    /// A request came too soon after others of its key.
+    pub(crate) fn limited(&self) {
+        self.limited.inc();
+    }
+
+    /// What a model takes of a device. The host's own memory is not counted.
+    pub(crate) fn memory(&self, model: &str, device: usize, backend: &str, budget: &MemoryBudget) {
+        if backend == "cpu" {
+            return;
+        }
+        let device = device.to_string();
+        for (kind, bytes) in [("weights", budget.device_weights), ("activations", budget.activations)] {
+            let gauge = self.memory.with_label_values(&[model, device.as_str(), kind]);
+            gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+    }
+
     /// All counters as text, with the gauges as they are now: depth and readiness of each model.
     pub(crate) fn text<'m>(&self, models: impl Iterator<Item = (&'m str, usize, bool)>) -> String {
         for (model, depth, ready) in models {
@@ -138,6 +213,7 @@ pub(crate) struct ModelMetrics {
     batch_size: Histogram,
     batch_tokens: Histogram,
     lost: IntCounter,
+    states: StateMetrics<IntCounter, IntGauge>,
 }
 
 impl ModelMetrics {
@@ -145,6 +221,16 @@ impl ModelMetrics {
         self.inferred.observe(batch.took.as_secs_f64());
         self.batch_size.observe(batch.requests as f64);
         self.batch_tokens.observe(batch.tokens as f64);
+        let now = batch.states;
+        for (counter, total) in [
+            (&self.states.hits, now.hits),
+            (&self.states.kept, now.kept),
+            (&self.states.evicted, now.evicted),
+        ] {
+            counter.inc_by(total.saturating_sub(counter.get()));
+        }
+        self.states.entries.set(now.entries as i64);
+        self.states.bytes.set(i64::try_from(now.bytes).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn lost(&self) {

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};
+use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::config::Config;
@@ -44,6 +45,8 @@ impl Server {
     /// Settings that contradict each other, and an address that cannot be listened on.
     pub fn start(config: Config, models: Vec<ModelSource>) -> Result<Self, ServeError> {
         check(&config, &models)?;
+        let tls = config.tls.as_ref().map(crate::tls::acceptor).transpose()?;
+        crate::http::cors(&config.cors_origins)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("dikast-http")
@@ -66,6 +69,7 @@ impl Server {
             config: Arc::new(config),
             models,
             listener,
+            tls,
             signals,
             stop: stop.clone(),
             ready: ready_sender,
@@ -118,8 +122,11 @@ fn check(config: &Config, models: &[ModelSource]) -> Result<(), ServeError> {
             return setting(format!("model {:?}: each needs a name of its own", model.id()));
         }
     }
-    if config.keys.iter().any(|key| key.trim().is_empty()) {
+    if config.keys.iter().any(|key| key.secret.trim().is_empty()) {
         return setting("an empty key found; every caller would know it".to_owned());
+    }
+    if config.rate.is_some() && config.keys.is_empty() {
+        return setting("a rate of requests for each key found, and no key".to_owned());
     }
     if config.batch_tokens == 0
         || config.queue_tokens == 0
@@ -138,6 +145,7 @@ struct Job {
     config: Arc<Config>,
     models: Vec<ModelSource>,
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     signals: Option<Signals>,
     stop: Arc<Notify>,
     ready: mpsc::Sender<()>,
@@ -145,7 +153,7 @@ struct Job {
 
 impl Job {
     async fn run(self) -> Result<(), ServeError> {
-        let Self { config, models, listener, signals, stop, ready } = self;
+        let Self { config, models, listener, tls, signals, stop, ready } = self;
         let metrics = Metrics::new().map_err(|error| ServeError::Setting(error.to_string()))?;
         let metrics = Arc::new(metrics);
         let slots: Vec<_> = models.iter().map(|model| Arc::new(model.slot(&config))).collect();
@@ -154,11 +162,12 @@ impl Job {
         let (reports, mut reported) = unbounded_channel();
         let mut threads = Vec::new();
         for (model, slot) in models.into_iter().zip(slots) {
-            let (config, metrics) = (config.clone(), metrics.clone());
-            threads.push(spawn(model, reports.clone(), move |ready| Start { slot, config, metrics, ready })?);
+            let (config, metrics, log) = (config.clone(), metrics.clone(), app.log);
+            let start = move |ready| Start { slot, config, metrics, log, ready };
+            threads.push(spawn(model, reports.clone(), start)?);
         }
         drop(reports);
-        let mut connections = Connections::new(listener, router(app.clone()), &config);
+        let mut connections = Connections::new(listener, router(app.clone())?, tls, &config);
 
         // Until it is told to end, or a model ends.
         let mut waiting = threads.len();

@@ -15,6 +15,15 @@ pub use provenance::Provenance;
 pub use recipe::{Format, Recipe, Written};
 pub use write::write;
 
+/// Writes a CLEF model into `dir` as [`write()`] does, in one weight file of zeros that take no room where files may have holes:
+/// for plans and memory figures at full size on any machine. Load it with the headers checked alone; it computes nothing.
+///
+/// # Errors
+/// As [`write()`]; also for a configuration of another family.
+pub fn hollow(dir: &std::path::Path, recipe: &Recipe) -> dikast_core::Result<Written> {
+    clef::hollow(dir, recipe)
+}
+
 /// Whether [`write()`] may write a file of this name.
 pub fn is_output(name: &str) -> bool {
     const OWN: [&str; 7] = [

@@ -1,6 +1,8 @@
 //! The state cache of CUDA: later questions on a state that is on the device have the bits of the whole request. On a machine
 //! without a device nothing runs, and the tests say so; `DIKAST_TEST_CUDA=required` makes that a failure.
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
 use dikast_core::backend::Backend as _;
@@ -11,25 +13,35 @@ use dikast_core::numerics::hadamard::Group;
 use dikast_core::request::DecideRequest;
 use dikast_cuda::{CudaBackend, CudaOptions};
 use dikast_quantize::{Options, Scheme, convert};
+use dikast_server::{Config, ModelSource, Server};
 use dikast_tests::clef::{cases, folder, sequence};
 
 const REQUIRED: &str = "DIKAST_TEST_CUDA";
 
 type Cuda = Engine<CudaBackend, Clef>;
 
-/// An engine with a cache of some bytes; none without a device.
-fn engine(model: &Path, portable: bool, state_cache: u64) -> Option<Cuda> {
-    // Values that nobody wrote are NaN.
-    let backend = match CudaBackend::open(CudaOptions { portable, poison: true, ..CudaOptions::default() }) {
-        Ok(backend) => backend,
+/// Values that nobody wrote are NaN.
+fn open(portable: bool) -> dikast_core::Result<CudaBackend> {
+    CudaBackend::open(CudaOptions { portable, poison: true, ..CudaOptions::default() })
+}
+
+/// A device, where there is one.
+fn device(portable: bool) -> Option<CudaBackend> {
+    match open(portable) {
+        Ok(backend) => Some(backend),
         Err(error) if std::env::var(REQUIRED).is_ok_and(|v| v == "required") => {
             panic!("no CUDA device, and {REQUIRED}=required: {error}")
         }
         Err(error) => {
             eprintln!("NOT RUN, no CUDA device: {error}");
-            return None;
+            None
         }
-    };
+    }
+}
+
+/// An engine with a cache of some bytes; none without a device.
+fn engine(model: &Path, portable: bool, state_cache: u64) -> Option<Cuda> {
+    let backend = device(portable)?;
     let files = ModelFiles::open(model).expect("the fixture");
     let model = Clef::load(&files).expect("it loads");
     let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384, state_cache };
@@ -168,4 +180,69 @@ fn different_states_do_not_share_and_short_ones_are_not_kept() {
     assert!(cuda.state_cache().kept <= 2, "{:?}", cuda.state_cache());
     assert_eq!(cached(&mut cuda, &sequences[2..]), want[2..]);
     assert!(cuda.state_cache().kept <= 2, "{:?}", cuda.state_cache());
+}
+
+/// What a server answers.
+fn http(address: SocketAddr, method: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+    body.to_owned()
+}
+
+/// The answers of a server with a cache of some bytes, and what it says of the cache.
+fn served(state_cache: u64, bodies: &[String]) -> (Vec<String>, Vec<f64>) {
+    let files = ModelFiles::open(folder().join("model").as_path()).expect("the fixture");
+    let source = ModelSource::new("clef", files, || open(false));
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let config = Config { listen, state_cache, decimals: 15, ..Config::default() };
+    let server = Server::start(config, vec![source]).expect("it starts");
+    assert!(server.wait_ready());
+    let address = server.address();
+    let answers = bodies.iter().map(|body| http(address, "POST", "/v1/systemone", body)).collect();
+    let metrics = http(address, "GET", "/metrics", "");
+    let counted = ["hits_total", "kept_total", "evicted_total", "entries", "bytes"].map(|name| {
+        let name = format!("decisions_state_cache_{name}{{model=\"clef\"}} ");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&name)).expect("counted");
+        value.parse().expect("a number")
+    });
+    server.stop();
+    server.join().expect("a quiet end");
+    (answers, counted.to_vec())
+}
+
+#[test]
+fn a_server_keeps_states_and_answers_the_same() {
+    if device(false).is_none() {
+        return;
+    }
+    let body = |state: &str, question: &str| {
+        serde_json::json!({"model": "clef", "state": state, "questions": {
+            "a": {"type": "noul", "instructions": question},
+            "b": {"type": "choice", "criteria": {"one": null, "two": question}},
+        }})
+        .to_string()
+    };
+    let (one, other) = (state("a", 40), state("b", 30));
+    let bodies = [
+        body(&one, "Is it so?"),
+        body(&one, "Or is it not?"),
+        body(&other, "Is it so?"),
+        body(&one, "Is it late?"),
+    ];
+    let (want, nothing) = served(0, &bodies);
+    assert_eq!(nothing, [0.0; 5]);
+    let (found, counted) = served(1 << 30, &bodies);
+    assert_eq!(found, want);
+    assert_ne!(want[0], want[1]);
+    assert_eq!(counted[..4], [2.0, 2.0, 0.0, 2.0]);
+    assert!(counted[4] > 0.0);
 }

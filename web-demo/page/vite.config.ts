@@ -10,5 +10,16 @@ export default defineConfig({
   worker: { format: 'es' },
   // It brings its worker and its module by address; bundling it alone would lose them.
   optimizeDeps: { exclude: ['dikast-web'] },
-  plugins: [defaultModel('../../models/gliclass-mini'), serviceWorker()],
+  plugins: [
+    defaultModel('virtual:default-model', '../../models/gliclass-mini', ['config.json', 'tokenizer.json', 'model.safetensors']),
+    defaultModel('virtual:default-decider', '../../models/clef-mini', [
+      'config.json',
+      'joint_head_config.json',
+      'processor_config.json',
+      'tokenizer.json',
+      'joint_head.safetensors',
+      'model.safetensors',
+    ]),
+    serviceWorker(),
+  ],
 });

@@ -336,9 +336,9 @@ describe('cancelling', () => {
 describe('a crash of the engine', () => {
   it('is a typed error, and the next request starts it again', async () => {
     const once = `
-      const classify = Model.prototype.classify;
-      Model.prototype.classify = function (request) {
-        if (!request.includes('crash')) return classify.call(this, request);
+      const { answer } = Model.prototype;
+      Model.prototype.answer = function (request, options) {
+        if (!request.includes('crash')) return answer.call(this, request, options);
         self.dikastPanic = 'panicked at the test';
         throw new WebAssembly.RuntimeError('unreachable');
       };`;

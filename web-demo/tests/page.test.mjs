@@ -129,7 +129,9 @@ describe('the second visit', () => {
     await open();
     assert.equal(Object.keys(await shown())[0], 'space');
     assert.match(await page.locator('#facts').innerText(), /kept in this browser from an earlier visit/);
-    assert.equal(server.requests.length, before, 'nothing was asked for');
+    // The browser itself looks for a newer service worker; the page does not wait for it.
+    const asked = server.requests.slice(before).filter(({ path }) => path !== '/sw.js');
+    assert.deepEqual(asked, [], 'nothing was asked for');
   });
 
   it('finds damage in what was kept and fetches it again', async () => {
@@ -302,8 +304,8 @@ describe('loading', () => {
   it('is cancelled by a button and continued by another', async () => {
     server.misbehave(MODEL, { slow: 60 });
     await page.goto(server.url);
-    // Past the first 16 MiB of the weights, where what has arrived is safe.
-    await page.waitForFunction(() => parseFloat(document.querySelector('#loading-bytes').textContent) > 21);
+    // Well past the first 16 MiB of the weights, where what has arrived is safe.
+    await page.waitForFunction(() => parseFloat(document.querySelector('#loading-bytes').textContent) > 27);
     await page.click('#loading-cancel');
     const { kind, hint } = await failure();
     assert.equal(kind, 'Cancelled');

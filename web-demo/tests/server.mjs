@@ -24,7 +24,11 @@ const TYPES = {
 const MOUNTS = [
   ['/package/', join(HERE, '../package/dist')],
   ['/site/', join(HERE, 'site')],
+  ['/parity/', join(HERE, '../parity/pkg')],
+  ['/data/', join(REPOSITORY, 'tests/data')],
   ['/folders/mini/', join(REPOSITORY, 'models/gliclass-mini')],
+  ['/folders/clef-mini/', join(REPOSITORY, 'models/clef-mini')],
+  ['/folders/clef-tiny/', join(REPOSITORY, 'tests/data/clef-tiny/model')],
   ['/folders/tiny/', join(REPOSITORY, 'tests/data/gliclass-tiny/mt5')],
   ['/folders/other-architecture/', join(REPOSITORY, 'tests/data/gliclass-tiny/variants/modernbert-mlp-first')],
   ['/', join(HERE, '../page/dist')],

@@ -100,11 +100,11 @@ pub fn wide_layers(
     Ok(folder)
 }
 
-/// The whole 27B in INT8, the bytes that `dikast synth --like clef-27b --quant int8-convrot` writes; what was written.
-pub fn whole(folder: &Path) -> Result<String> {
+/// The whole 27B, the bytes that `dikast synth --like clef-27b --quant FORMAT` writes; what was written.
+pub fn whole(folder: &Path, format: Format) -> Result<String> {
     const LIKE: &str = "clef-27b";
     let config = dikast_synth::preset(LIKE).ok_or_else(|| Error::Internal(format!("no preset {LIKE}")))?;
-    let recipe = Recipe { config, format: int8_format(), seed: 1, tokenizer: None, like: LIKE.to_owned() };
+    let recipe = Recipe { config, format, seed: 1, tokenizer: None, like: LIKE.to_owned() };
     let (start, mut told) = (Instant::now(), 0);
     let written = dikast_synth::write(folder, &recipe, &mut |done, all| {
         let percent = 100 * done / all.max(1);

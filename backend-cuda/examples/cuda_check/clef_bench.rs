@@ -7,8 +7,10 @@ use dikast_core::backend::{Backend, Batch, StepTime, Taps};
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{ClefSequence, Model as _};
 use dikast_core::graph::{Graph, Sizes};
+use dikast_core::media::MediaLimits;
 use dikast_core::models::clef::Clef;
 use dikast_core::numerics::int8::Int8Mode;
+use dikast_core::request::{DecideRequest, Question};
 use dikast_core::{Error, Result};
 use dikast_cuda::CudaBackend;
 use dikast_synth::Format;
@@ -241,19 +243,70 @@ pub fn all<B: Measured>(
     Some(loaded)
 }
 
-/// Requests without pictures, the vision tower left out: the memory that a process needs for them.
-pub fn text_alone<B: Measured>(
+/// Single requests without pictures, with the vision tower or without: the memory that a process needs for them, their times.
+pub fn singles<B: Measured>(
     report: &mut Report,
     label: &str,
     open: &dyn Fn() -> Result<B>,
     folder: &Path,
+    vision: bool,
     lengths: &[usize],
-) {
-    let Some(loaded) = load(report, label, open, folder, false) else { return };
+) -> Option<Loaded<B>> {
+    let label = &format!("{label} {}", if vision { "with its vision tower" } else { "text alone" });
+    let loaded = load(report, label, open, folder, vision)?;
+    let label = &format!("{label} {}", loaded.model.format());
     for &tokens in lengths {
-        let result = request(report, label, &loaded, tokens, if tokens > 4096 { 1 } else { 5 }, false);
+        let result = request(report, label, &loaded, tokens, 20, false);
         report.outcome(&format!("{label} request of {tokens} tokens"), result);
     }
+    Some(loaded)
+}
+
+/// A question about a picture, twice: a lazy vision tower comes with the first. The bits of both, for other processes to
+/// compare.
+pub fn picture<B: Measured>(report: &mut Report, label: &str, loaded: &Loaded<B>, media: &Path) {
+    let name = format!("{label} question about a picture");
+    let result = (|| {
+        let Loaded { model, backend, resident } = loaded;
+        let mut pictures: Vec<_> = std::fs::read_dir(media)
+            .map_err(|e| Error::Io { path: media.display().to_string(), message: e.to_string() })?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|e| e == "png"))
+            .collect();
+        pictures.sort();
+        let first = pictures.first().ok_or_else(|| Error::Internal(format!("no picture in {media:?}")))?;
+        let bytes = std::fs::read(first)
+            .map_err(|e| Error::Io { path: first.display().to_string(), message: e.to_string() })?;
+        let mut asked = DecideRequest::new("Look.", vec![Question::noul("q", "Is it so?")]);
+        asked.images.push(bytes);
+        let own = model.sequence(&asked, 16_384, &MediaLimits::default())?;
+        let batch = model.pack(&[&own])?;
+        let before = backend.in_use()?;
+        let ask = || -> Result<(f64, Vec<u32>, u64)> {
+            let start = Instant::now();
+            let mut plan = backend.plan(model.graph(), resident, &backend.bucket(&batch.sizes))?;
+            let logits = pollster::block_on(backend.run(&mut plan, resident, &batch, &mut Taps::none()))?;
+            let ms = start.elapsed().as_secs_f64() * 1e3;
+            drop(plan);
+            Ok((ms, bits(&logits), backend.in_use()?))
+        };
+        Ok((before, ask()?, ask()?))
+    })();
+    let Some((before, first, second)) = report.outcome(&name, result) else { return };
+    let good = first.1 == second.1 && first.2 == second.2;
+    report.check(&name, good, &format!("the same twice, {} bytes in use after both", first.2));
+    report.figure(
+        format!(
+            "{name}: first {:.1} ms, second {:.1} ms with their plans; memory {:.3} GiB in use before, {:.3} after; bits {:08x?}",
+            first.0,
+            second.0,
+            gib(before),
+            gib(first.2),
+            first.1
+        ),
+        json!({ "picture": label, "first_ms": first.0, "second_ms": second.0, "before_gib": gib(before),
+            "after_gib": gib(first.2), "bits": first.1 }),
+    );
 }
 
 /// A request alone: from its tokens to probabilities.

@@ -16,16 +16,7 @@ pub fn tiles(report: &mut Report, label: &str, cuda: &CudaBackend, small: bool, 
     // Weight rows, depth, kind. Depths beyond 512, where the tensor core's own sums are taken; one that ends inside a k-block,
     // numbers of k-blocks that are no multiples of eight, columns that end inside a tile.
     let (shapes, sizes): (&[_], &[(usize, usize)]) = if small {
-        (
-            &[
-                (1920, 700, Plain),
-                (1920, 1152, Residual),
-                (1920, 640, Gated),
-                (376, 1664, Residual),
-                (248, 640, Plain),
-            ],
-            &[(1, 1), (63, 64), (64, 64), (65, 96), (130, 192), (257, 320)],
-        )
+        (&[(384, 700, Plain), (640, 1152, Gated), (376, 1664, Residual)], &[(1, 1), (65, 96), (130, 192)])
     } else {
         (
             &[

@@ -3,20 +3,23 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--few off]
+//!            [--prefetch MIB] [--few off] [--large-tiles added|copied|staged] [--warpgroups off] [--split off] [--format bf16] [--vision on|lazy] [--budget GIB]
 //! ```
-//! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
+//! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
 //! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
-//! `clef-synth` (writes the 27B in INT8 into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
-//! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory without the vision tower), `clef-long` (16,384 and 65,536 tokens), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
+//! `clef-synth` (writes the 27B in INT8, or `--format bf16`, into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
+//! `--seconds`), `clef-callers` (these alone), `clef-cache` (first and second request on a state), `clef-memory` (memory and
+//! times of single requests, without the vision tower unless `--vision on|lazy`, which ask about a picture too), `clef-long` (16,384 and 65,536 tokens, without and
+//! within `--budget`), `clef-faults` (a NaN in a weight, too little memory), `clef-formats` (INT8 beside BF16, eight layers made in `--work`), `clef-dry`.
 //!
 //! `--only tiny` is one small model and the small steps, for tools that make everything slow; `--only memory` loads the
 //! full-size model and says what it takes; `--nvrtc on`
 //! compiles the kernels at run time.
 //! `--prefetch` says how far ahead of the products their weights are asked for (0 for not at all); `--only ahead` compares.
 //! `--only fp8-tiles` compares every kernel of FP8 products bit for bit (`steps` does so too); `--only few` compares forwards with and
-//! without the kernel of few tokens, `--few off` leaves it out.
+//! without the kernel of few tokens, `--few off` leaves it out. `--large-tiles` says how results of large FP8 products leave,
+//! `--warpgroups off` takes the attention of any chip.
 //! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
 //! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
 //! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them; `--split off`
@@ -34,11 +37,14 @@ mod clef_bench;
 mod clef_cache;
 mod clef_callers;
 mod clef_delta;
+mod clef_faults;
 mod clef_head;
 mod clef_int8;
 mod clef_layers;
+mod clef_long;
 mod clef_models;
 mod clef_rows;
+mod exits;
 mod few;
 mod file;
 mod fp8_tiles;
@@ -50,7 +56,7 @@ mod report;
 mod steps;
 mod synth;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -58,7 +64,8 @@ use dikast_core::Result;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::cpu::CpuBackend;
-use dikast_cuda::{CudaBackend, CudaOptions, Prefetch};
+use dikast_cuda::{CudaBackend, CudaOptions, LargeTiles, Prefetch};
+use dikast_synth::Format;
 use report::Report;
 
 struct Arguments {
@@ -75,7 +82,15 @@ struct Arguments {
     seconds: u64,
     prefetch: Prefetch,
     few: bool,
+    large_tiles: LargeTiles,
+    warpgroups: bool,
     split_rows: bool,
+    /// Store made-up models in bfloat16.
+    bf16: bool,
+    /// The vision tower of models that are loaded for text: `on`, `lazy`, or else none.
+    vision: String,
+    /// GiB of device memory.
+    budget: u64,
 }
 
 fn arguments() -> Arguments {
@@ -93,7 +108,12 @@ fn arguments() -> Arguments {
         seconds: 60,
         prefetch: Prefetch::default(),
         few: true,
+        large_tiles: LargeTiles::default(),
+        warpgroups: true,
         split_rows: true,
+        bf16: false,
+        vision: String::new(),
+        budget: 48,
     };
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
@@ -109,7 +129,18 @@ fn arguments() -> Arguments {
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
             "--few" => parsed.few = value != "off",
+            "--warpgroups" => parsed.warpgroups = value != "off",
+            "--large-tiles" => {
+                parsed.large_tiles = match value.as_str() {
+                    "copied" => LargeTiles::Copied,
+                    "staged" => LargeTiles::Staged,
+                    _ => LargeTiles::Added,
+                };
+            }
             "--split" => parsed.split_rows = value != "off",
+            "--format" => parsed.bf16 = value == "bf16",
+            "--vision" => parsed.vision = value,
+            "--budget" => parsed.budget = value.parse().unwrap_or(48),
             "--seconds" => parsed.seconds = value.parse().unwrap_or(60),
             "--prefetch" => {
                 // More than any cache is no use.
@@ -198,7 +229,10 @@ fn main() -> ExitCode {
         return if report.finish(arguments.out.as_deref()) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(only @ ("clef-synth" | "file-synth")) = arguments.only.as_deref() {
-        let write = if only == "clef-synth" { clef::whole } else { file::write };
+        let format = if arguments.bf16 { Format::Bf16 } else { clef::int8_format() };
+        let write = |folder: &Path| {
+            if only == "clef-synth" { clef::whole(folder, format) } else { file::write(folder) }
+        };
         return match arguments.model.as_deref().map(write) {
             Some(Ok(said)) => {
                 println!("{said}");
@@ -227,6 +261,8 @@ fn main() -> ExitCode {
         early: arguments.early,
         prefetch: arguments.prefetch,
         few: arguments.few,
+        large_tiles: arguments.large_tiles,
+        warpgroups: arguments.warpgroups,
         split_rows: arguments.split_rows,
         embedded: !arguments.nvrtc,
         cache,
@@ -251,6 +287,7 @@ fn main() -> ExitCode {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
             heads::all(&mut report, "sm89", &cuda, arguments.small);
         }
+        exits::all(&mut report, "best", &cuda, arguments.small);
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
     }
     if arguments.only.as_deref() == Some("heads") {
@@ -259,6 +296,10 @@ fn main() -> ExitCode {
             heads_bench::compare(&mut report, &options);
         }
         println!("heads done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("exits") {
+        steps::halves(&mut report, "best", &cuda);
+        exits::all(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("int8-bench") {
         clef_int8::bench(&mut report, &cuda);
@@ -335,9 +376,7 @@ fn main() -> ExitCode {
         check_clef(&mut report, "tiny", &|| CudaBackend::open(options.clone()), &arguments, &wants, (6, 0));
     }
     let timed = CudaOptions { poison: false, ..options.clone() };
-    if let Some(only @ ("clef-bench" | "clef-callers" | "clef-memory" | "clef-long")) =
-        arguments.only.as_deref()
-    {
+    if let Some(only @ ("clef-bench" | "clef-callers" | "clef-memory")) = arguments.only.as_deref() {
         let Some(model) = &arguments.model else {
             println!("{only} needs --model");
             return ExitCode::from(2);
@@ -347,8 +386,16 @@ fn main() -> ExitCode {
             "clef-bench" => clef_bench::all(&mut report, "CLEF", &open, model, &clef_bench::Plan::full()),
             "clef-callers" => clef_bench::load(&mut report, "CLEF", &open, model, true),
             _ => {
-                let lengths: &[usize] = if only == "clef-long" { &[16_384, 65_536] } else { &[2270] };
-                clef_bench::text_alone(&mut report, "CLEF text alone", &open, model, lengths);
+                let lazy = arguments.vision == "lazy";
+                let tower = lazy || arguments.vision == "on";
+                let lengths: &[usize] = if tower { &[2270] } else { &[100, 298, 1502, 2270] };
+                let open = || CudaBackend::open(CudaOptions { lazy_media: lazy, ..timed.clone() });
+                let label = if lazy { "CLEF lazy" } else { "CLEF" };
+                let loaded = clef_bench::singles(&mut report, label, &open, model, tower, lengths);
+                if let Some(loaded) = loaded.filter(|_| tower) {
+                    let media = arguments.data.join("clef-tiny/media");
+                    clef_bench::picture(&mut report, label, &loaded, &media);
+                }
                 None
             }
         };
@@ -359,6 +406,18 @@ fn main() -> ExitCode {
                 clef_callers::Load { callers: 32, seconds: arguments.seconds, longest: 1500, media: &media };
             clef_callers::concurrent(&mut report, "CLEF", &loaded, &load);
         }
+    }
+    let budgeted = |memory_budget| CudaBackend::open(CudaOptions { memory_budget, ..timed.clone() });
+    if arguments.only.as_deref() == Some("clef-long") {
+        let Some(model) = &arguments.model else {
+            println!("clef-long needs --model");
+            return ExitCode::from(2);
+        };
+        let lengths: &[usize] = if arguments.small { &[300, 600] } else { &[16_384, 65_536] };
+        clef_long::all(&mut report, "CLEF", &budgeted, model, lengths, arguments.budget << 30);
+    }
+    if arguments.only.as_deref() == Some("clef-faults") {
+        clef_faults::all(&mut report, "clef-tiny", &budgeted, &arguments.data.join("clef-tiny/model"));
     }
     if arguments.only.as_deref() == Some("clef-cache") {
         let Some(model) = &arguments.model else {

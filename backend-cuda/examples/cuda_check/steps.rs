@@ -163,6 +163,10 @@ fn quantizers<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
                 *v = (i as f32 % 255.0) / 16.0 * if i % 2 == 0 { -1.0 } else { 1.0 };
             }
             values[4 * width + 7] = 448.0;
+            // Zeros of both signs in a row of numbers, and large numbers beside small ones.
+            values[4 * width + 1] = -0.0;
+            values[4 * width + 2] = 0.0;
+            values[6 * width..7 * width].iter_mut().step_by(3).for_each(|x| *x *= 1e30);
         }
         let result = (|| {
             let case = case((rows, width), values, StoredType::BF16, |b, x| {
@@ -309,7 +313,7 @@ fn rows_in_any_linear<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
 }
 
 /// What deep products hand on in 16 bits: attention over it against the CPU's over the same rows, and quantizers of it.
-fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
+pub fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
     let (heads, dim, depth) = (4, 64, 1024);
     let inner = heads * dim;
     let name = format!("{label} 16-bit rows between deep products");

@@ -35,6 +35,7 @@ use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::prefix::Pieces;
+use crate::product;
 use crate::resident::CudaResident;
 
 pub use ahead::Prefetch;
@@ -73,6 +74,9 @@ pub(crate) struct Builder<'a> {
     pub(crate) portable: bool,
     /// Whether FP8 products of few tokens have their own kernel.
     pub(crate) few: bool,
+    pub(crate) large_tiles: gemm::LargeTiles,
+    /// Whether attention over binary16 rows has warpgroup products.
+    pub(crate) warpgroups: bool,
     /// Kernels for some FP8 products: weight rows, depth, entry point.
     pub(crate) preferred: &'a [(usize, usize, &'static str)],
     pub(crate) prefetch: Prefetch,
@@ -452,11 +456,12 @@ impl Builder<'_> {
         let weight_rows = layout::weight_rows(if gate.is_some() { 2 * columns } else { columns }, half);
         let k_blocks = layout::k_blocks(self.cols(codes), 1);
         let stored = self.stored(out);
+        let (target, residual) = (self.tensor(out)?, residual.map_or(Ok(0), |r| self.tensor(r))?);
         let shape = gemm::Shape {
             weight_rows,
             k_blocks,
             tokens: self.capacity(codes),
-            exit: gemm::Exit::of(columns, gate.is_some(), stored),
+            exit: gemm::Exit::of(columns, gate.is_some(), stored, residual == target, self.large_tiles),
         };
         if let Target::Portable(capability) = self.device.target
             && capability < 89
@@ -488,8 +493,8 @@ impl Builder<'_> {
             scales: self.tensor(scales)?,
             weight: self.resident.address((weight, Form::Codes { half }))?.0,
             weight_scales: self.resident.address((weight_scales, Form::RowScales { half }))?.0,
-            residual: residual.map_or(Ok(0), |r| self.tensor(r))?,
-            out: self.tensor(out)?,
+            residual,
+            out: target,
             rows: self.rows(codes)?,
             capacity: self.codes_capacity(codes),
             k_blocks: k_blocks as i32,
@@ -502,7 +507,11 @@ impl Builder<'_> {
             stored: stored as i32,
             pad: 0,
         };
-        self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
+        if choice.grid.shared > self.device.shared {
+            let need = format!("{} bytes of shared memory for {}", choice.grid.shared, choice.entry);
+            return Err(self.device.lacks(need));
+        }
+        product::launch(self.device, self.kernels, &choice, arguments, (stored, self.capacity(out)))
     }
 
     fn attention(&self, step: &Step) -> Result<Launch> {
@@ -544,12 +553,18 @@ impl Builder<'_> {
             pad: 0,
         };
         if self.stored(q.tensor) == Stored::F16 {
-            // Steps of keys, values and queries as in the kernel, three tables of biases, and where the halves meet.
-            let steps = if self.device.target == Target::Hopper { 3 } else { 2 };
-            let shared = steps * 3 * 64 * 144 + 3 * 4 * (2 * reach + 1).next_multiple_of(4) + 4 * 36 * 32 * 4;
-            // Two blocks fit a multiprocessor.
+            let hopper = self.device.target == Target::Hopper;
+            let table = 4 * (2 * reach + 1).next_multiple_of(4);
+            // Memory as in the kernels; two blocks fit a multiprocessor.
             let blocks = (heads * list.capacity).min(2 * self.device.processors);
-            let grid = Grid::new(blocks, 1, 256).shared(shared);
+            let grid = Grid::new(blocks, 1, 256);
+            if hopper && !self.portable && self.warpgroups {
+                let grid = grid.shared(1024 + 10 * 8192 + 2 * table + 8 * 20 * 32 * 4);
+                return self.launch("sm90_attention_half", "sm90_attention_half_64", grid, &arguments);
+            }
+            // Steps of keys, values and queries, three tables of biases, and where the halves meet.
+            let steps = if hopper { 3 } else { 2 };
+            let grid = grid.shared(steps * 3 * 64 * 144 + 3 * table + 4 * 36 * 32 * 4);
             return self.launch("attention_half", "attention_half_64", grid, &arguments);
         }
         // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.

@@ -150,7 +150,7 @@ fn mib(bytes: u64) -> f64 {
 }
 
 /// MiB in use on the first NVIDIA card, where its tool is there.
-fn used() -> Option<f64> {
+pub(crate) fn used() -> Option<f64> {
     let query = ["--query-gpu=memory.used", "--format=csv,noheader,nounits"];
     let output = std::process::Command::new("nvidia-smi").args(query).output().ok()?;
     String::from_utf8(output.stdout).ok()?.lines().next()?.trim().parse().ok()

@@ -5,14 +5,16 @@
 //! ```text
 //! gpu_check [products] [forward] [all-loops] [quick] [DIR] > report.json
 //! gpu_check tune [DIR] > times.json
+//! gpu_check clef [DIR] > clef.json
 //! ```
 //!
-//! `tune`: nothing but the times of the model's steps with every portable loop. `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
+//! `clef`: CLEF of the 9B's shape in INT8 ConvRot instead, its checkpoint (11 GB) in `DIR`. `tune`: nothing but the times of the model's steps with every portable loop. `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
 //! `DIR` gets the synthetic checkpoint (2.3 GB) unless it is there. The report is JSON on standard output, a table goes to
 //! standard error. `DIKAST_ADAPTER` chooses the device.
 #![allow(clippy::print_stdout, reason = "it is what the example is for")]
 
 mod ceilings;
+mod clef;
 mod forward;
 mod products;
 mod roofline;
@@ -38,7 +40,7 @@ fn main() -> Result<()> {
     let mut dir = std::env::temp_dir().join("dikast-ultra");
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
-            "products" | "forward" | "tune" => only.push(argument),
+            "products" | "forward" | "tune" | "clef" => only.push(argument),
             "all-loops" => all_loops = true,
             "quick" => quick = true,
             _ => dir = PathBuf::from(argument),
@@ -56,6 +58,9 @@ fn main() -> Result<()> {
     }
     let ceilings = pollster::block_on(ceilings::measure(&base))?;
     report.insert("ceilings".to_owned(), ceilings.report.clone());
+    if wanted("clef") && !only.is_empty() {
+        report.insert("clef".to_owned(), clef::measure(&base, &dir, &ceilings)?);
+    }
     if wanted("products") {
         report.insert("products".to_owned(), products::measure(&base, all_loops, quick)?);
     }

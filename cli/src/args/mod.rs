@@ -4,9 +4,11 @@ mod bench;
 mod classify;
 mod decide;
 mod environment;
+mod eval;
 mod parity;
 mod quantize;
 mod serve;
+mod settings;
 mod synth;
 mod values;
 mod vision;
@@ -18,6 +20,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub(crate) use bench::BenchArgs;
 pub(crate) use classify::{BatchArgs, ClassifyArgs, Format, InputFormat, Shape, Truncate};
 pub(crate) use decide::{Asked, AskedArgs, DecideArgs, DecideBatchArgs, DecideFormat, StateAs};
+pub(crate) use eval::{CompareArgs, DataFormat, EvalArgs};
 pub(crate) use parity::ParityArgs;
 pub(crate) use quantize::{QuantizeArgs, SchemeName};
 pub(crate) use serve::{Log, ServeArgs};
@@ -38,8 +41,22 @@ pub(crate) struct Cli {
 impl Cli {
     /// The arguments of this process; it ends here when they are wrong or ask for help.
     pub(crate) fn from_process() -> Self {
-        let matches = environment::without_empty(Self::command()).get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+        let mut command = environment::without_empty(Self::command());
+        let mut matches = command.clone().get_matches();
+        let mut settings = settings::Settings::default();
+        if let Some(path) = settings::file(&matches) {
+            settings = settings::Settings::read(&path, &command).unwrap_or_else(|error| {
+                let message = format!("--config {}: {error}", path.display());
+                command.error(clap::error::ErrorKind::InvalidValue, message).exit()
+            });
+            command = settings.applied(command);
+            matches = command.clone().get_matches();
+        }
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+        if let Command::Serve(args) = &mut cli.command {
+            args.settings = settings.printed(&matches, &command);
+        }
+        cli
     }
 }
 
@@ -60,6 +77,10 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Hold a device against the definition of every step.
     Parity(ParityArgs),
+    /// Run a model on examples beside the one that it was made from: agreement, drift, accuracy, calibration.
+    Eval(Box<EvalArgs>),
+    /// Two models on this machine: size, memory, latency, drift, agreement.
+    Compare(CompareArgs),
     /// Show what this machine has, which backend will be used, and what to change.
     Doctor,
     /// Write a model of random weights at real shapes, for benchmarks.

@@ -9,6 +9,7 @@ use crate::classifier::BackendChoice;
 #[command(after_help = "Examples:
   dikast parity
   dikast parity --backend wgpu --steps
+  dikast parity --backend cuda --against wgpu
   dikast parity --model ./my-model --backend cuda --html report.html --json report.json
 
 Every step's own operands are given to its definition, the CPU's, and the results compared; the logits of the whole
@@ -21,6 +22,12 @@ pub(crate) struct ParityArgs {
     /// What is judged; auto: every GPU backend that opens on this machine.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) backend: BackendChoice,
+    /// Whose logits the judged ones are compared with; the definition of each step is the CPU's in any case.
+    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendChoice::Cpu)]
+    pub(crate) against: BackendChoice,
+    /// Rotate CLEF's INT8 operands in integers, which every device does bit for bit, instead of in f32.
+    #[arg(long)]
+    pub(crate) exact: bool,
     /// Hold the device to the bounds of f32, also where it may multiply in 16 bits.
     #[arg(long)]
     pub(crate) strict: bool,

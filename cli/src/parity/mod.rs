@@ -1,6 +1,6 @@
 //! `dikast parity`: does a device do what the steps say?
 
-mod requests;
+pub(crate) mod requests;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
 use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{Engine, EngineOptions, Model};
-use dikast_core::models::clef::Clef;
+use dikast_core::models::clef::{Clef, ClefOptions};
 use dikast_core::models::gliclass::GliClass;
+use dikast_core::numerics::int8::Int8Mode;
 use dikast_core::{Error, Result as CoreResult};
 use dikast_parity::{Recording, Report, Tolerance, judge, record};
 
@@ -88,7 +89,9 @@ fn gliclass(files: &ModelFiles, backends: &[BackendChoice], args: &ParityArgs) -
 }
 
 fn clef(files: &ModelFiles, backends: &[BackendChoice], args: &ParityArgs) -> Result<Vec<Report>> {
-    let model = Clef::load(files).map_err(Failure::Model)?;
+    let int8 = if args.exact { Int8Mode::Exact } else { Int8Mode::Standard };
+    let options = ClefOptions { int8, ..ClefOptions::default() };
+    let model = Clef::load_with(files, options).map_err(Failure::Model)?;
     let quantized = model.format().contains("INT8");
     let engine = cpu(model.clone())?;
     let sequences = requests::decide()?.iter().map(|r| engine.prepare(r)).collect::<CoreResult<Vec<_>>>()?;
@@ -107,15 +110,17 @@ fn cpu<M: Model>(model: M) -> Result<Engine<CpuBackend, M>> {
 fn judged<M: Model + Clone>(
     name: &str,
     model: &M,
-    mut reference: Engine<CpuBackend, M>,
+    cpu: Engine<CpuBackend, M>,
     sequences: &[M::Sequence],
     quantized: bool,
     backends: &[BackendChoice],
     args: &ParityArgs,
 ) -> Result<Vec<Report>> {
     let sequences: Vec<&M::Sequence> = sequences.iter().collect();
-    let expected = pollster::block_on(record(&mut reference, &sequences))?;
-    drop(reference);
+    // One recording at a time is large enough.
+    drop(cpu);
+    let against = if args.against == BackendChoice::Auto { BackendChoice::Cpu } else { args.against };
+    let expected = choose(model.clone(), 0, against, Record(&sequences))?;
     let tolerance = if args.strict { Tolerance::F32 } else { Tolerance::F16 };
     let tolerance = if quantized { tolerance.quantized() } else { tolerance };
     backends

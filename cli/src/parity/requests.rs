@@ -9,7 +9,7 @@ const LONG: &str = "I ordered a blue kettle on Monday, paid twice by mistake, an
                     my money back; I have written three times by now and nobody answered.";
 
 /// Texts and labels.
-pub(super) fn classify() -> Vec<ClassifyRequest> {
+pub(crate) fn classify() -> Vec<ClassifyRequest> {
     let labels = |names: &[&str]| LabelSet::flat(names.iter().copied());
     vec![
         ClassifyRequest::new(SHORT, labels(&["travel", "food"])),
@@ -23,7 +23,7 @@ pub(super) fn classify() -> Vec<ClassifyRequest> {
 }
 
 /// Typed questions about a text, about JSON, and about a picture.
-pub(super) fn decide() -> Result<Vec<DecideRequest>> {
+pub(crate) fn decide() -> Result<Vec<DecideRequest>> {
     let text = format!(
         r#"{{"state": "{LONG}", "questions": {{
             "refund": {{"type": "noul", "instructions": "Does the writer ask for money back?"}},

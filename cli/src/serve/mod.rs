@@ -5,23 +5,29 @@ mod models;
 
 use std::io::Write as _;
 use std::net::ToSocketAddrs as _;
+use std::path::Path;
 
 use dikast_core::request::Confidence;
-use dikast_server::{Config, LogFormat, ServeError, Server};
+use dikast_server::{Config, LogFormat, ServeError, Server, Tls};
 
 use crate::args::{Log, ServeArgs};
-use crate::classifier::limit_memory;
+use crate::classifier::{limit_memory, load_media_late};
 use crate::exit::{Failure, Result};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
+    if args.print_config {
+        return write!(std::io::stdout().lock(), "{}", args.settings).map_err(Failure::Stdout);
+    }
     let config = config(args)?;
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
     limit_memory(args.memory_budget);
-    let models = models::sources(&args.models, args.backend)?;
+    load_media_late(args.vision.is_lazy());
+    let models = models::sources(&args.models, args.backend, usize::from(args.devices))?;
     let server = Server::start(config, models).map_err(failure)?;
     if server.wait_ready() {
         let mut out = std::io::stdout().lock();
-        let line = writeln!(out, "ready on http://{}", server.address());
+        let line = writeln!(out, "ready on {scheme}://{}", server.address());
         line.and_then(|()| out.flush()).map_err(Failure::Stdout)?;
     }
     server.join().map_err(failure)
@@ -39,6 +45,9 @@ fn config(args: &ServeArgs) -> Result<Config> {
     Ok(Config {
         listen,
         keys: keys::read(args.api_key.as_deref(), args.api_key_file.as_deref())?,
+        rate: args.rate_limit,
+        tls: tls(args.tls_cert.as_deref(), args.tls_key.as_deref())?,
+        cors_origins: args.cors_origins.iter().map(|origin| origin.trim().to_owned()).collect(),
         insecure: args.insecure,
         max_wait: args.max_wait,
         batch_tokens: args.batch_tokens.get(),
@@ -46,9 +55,12 @@ fn config(args: &ServeArgs) -> Result<Config> {
         queue_requests: args.queue_requests,
         max_tokens: args.max_tokens.map(std::num::NonZeroUsize::get),
         vision: args.vision.reads(),
+        state_cache: args.state_cache.unwrap_or(0),
         queue_timeout: args.queue_timeout,
         grace: args.grace,
         body_bytes: args.max_body,
+        connections: args.connections,
+        read_timeout: args.read_timeout,
         decimals: args.decimals,
         confidence,
         any_model: args.any_model,
@@ -61,6 +73,18 @@ fn config(args: &ServeArgs) -> Result<Config> {
         signals: true,
         ..Config::default()
     })
+}
+
+/// The certificate and its key, from two files or none.
+fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Result<Option<Tls>> {
+    let read = |path: &Path| std::fs::read(path).map_err(Failure::io(format!("reading {}", path.display())));
+    match (certificates, key) {
+        (None, None) => Ok(None),
+        (Some(certificates), Some(key)) => {
+            Ok(Some(Tls { certificates: read(certificates)?, key: read(key)? }))
+        }
+        _ => Err(Failure::usage("--tls-cert and --tls-key: one needs the other")),
+    }
 }
 
 fn failure(error: ServeError) -> Failure {

@@ -9,18 +9,18 @@ use crate::classifier::{self, BackendChoice};
 use crate::exit::{Failure, Result};
 
 /// One source a `NAME=DIR` or `DIR`; without any, the built-in models.
-pub(super) fn sources(asked: &[String], backend: BackendChoice) -> Result<Vec<ModelSource>> {
+pub(super) fn sources(asked: &[String], backend: BackendChoice, devices: usize) -> Result<Vec<ModelSource>> {
     if asked.is_empty() {
         let built_in = [dikast_models::clef_mini(), dikast_models::gliclass_mini()];
         return Ok(built_in
             .into_iter()
-            .map(|files| source(files.name().to_owned(), files, backend))
+            .map(|files| source(files.name().to_owned(), files, backend, devices))
             .collect());
     }
-    asked.iter().map(|text| one(text, backend)).collect()
+    asked.iter().map(|text| one(text, backend, devices)).collect()
 }
 
-fn one(text: &str, backend: BackendChoice) -> Result<ModelSource> {
+fn one(text: &str, backend: BackendChoice, devices: usize) -> Result<ModelSource> {
     let (name, dir) = match text.split_once('=') {
         Some((name, dir)) => (Some(name.trim()), dir),
         None => (None, text),
@@ -30,14 +30,16 @@ fn one(text: &str, backend: BackendChoice) -> Result<ModelSource> {
     }
     let files = ModelFiles::open(Path::new(dir)).map_err(Failure::Model)?;
     let name = name.unwrap_or(files.name()).to_owned();
-    Ok(source(name, files, backend))
+    Ok(source(name, files, backend, devices))
 }
 
-fn source(name: String, files: ModelFiles, backend: BackendChoice) -> ModelSource {
+fn source(name: String, files: ModelFiles, backend: BackendChoice, devices: usize) -> ModelSource {
     match classifier::resolved(backend, weight_bytes(&files)) {
-        BackendChoice::Wgpu => ModelSource::new(name, files, classifier::open_device),
-        BackendChoice::Cuda => ModelSource::new(name, files, classifier::open_cuda),
-        BackendChoice::Auto | BackendChoice::Cpu => ModelSource::new(name, files, classifier::open_cpu),
+        BackendChoice::Wgpu => ModelSource::on_devices(name, files, devices, |_| classifier::open_device()),
+        BackendChoice::Cuda => ModelSource::on_devices(name, files, devices, classifier::open_cuda_at),
+        BackendChoice::Auto | BackendChoice::Cpu => {
+            ModelSource::on_devices(name, files, devices, |_| classifier::open_cpu())
+        }
     }
 }
 

@@ -6,18 +6,23 @@
 
 /// A strided matrix over a slice: element `(i, j)` is `data[i·row + j·col]`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Strided<'a, T> {
-    pub(super) data: &'a [T],
-    pub(super) row: usize,
-    pub(super) col: usize,
+pub struct Strided<'a, T> {
+    /// The elements.
+    pub data: &'a [T],
+    /// Elements from a row to the next.
+    pub row: usize,
+    /// Elements from a column to the next.
+    pub col: usize,
 }
 
 impl<'a, T> Strided<'a, T> {
-    pub(super) fn rows(data: &'a [T], width: usize) -> Self {
+    /// Rows of `width` elements, one after the other.
+    pub fn rows(data: &'a [T], width: usize) -> Self {
         Self { data, row: width, col: 1 }
     }
 
-    pub(super) fn transposed(self) -> Self {
+    /// The same elements with rows and columns exchanged.
+    pub fn transposed(self) -> Self {
         Self { row: self.col, col: self.row, ..self }
     }
 
@@ -27,8 +32,11 @@ impl<'a, T> Strided<'a, T> {
 }
 
 /// Element types with a product.
-pub(super) trait Scalar: Copy + Default + Send + Sync {
+pub trait Scalar: Copy + Default + Send + Sync {
     /// `c[m, n] = a[m, k] · b[k, n]`, `c` row-major and contiguous.
+    ///
+    /// # Panics
+    /// When an operand is too short for its sizes.
     fn product(m: usize, k: usize, n: usize, a: Strided<'_, Self>, b: Strided<'_, Self>, c: &mut [Self]);
 }
 

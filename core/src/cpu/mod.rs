@@ -36,6 +36,7 @@ use crate::backend::{Ceilings, StepTime};
 use crate::checkpoint::Weights;
 use crate::graph::{Graph, Residency, Sizes, Step};
 use crate::{Error, Result};
+pub use gemm::{Scalar, Strided};
 pub use replay::replay;
 use store::{Operands, Store};
 

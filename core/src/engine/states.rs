@@ -62,9 +62,11 @@ impl<B: Backend> std::fmt::Debug for States<B> {
 }
 
 impl<B: Backend> States<B> {
-    /// Forgets everything: before the device goes.
+    /// Forgets all states: before the device goes. What was counted stays.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.kept.clear();
+        self.plans.clear();
+        self.facts.bytes = 0;
     }
 
     /// Whether the state of these ids is there; it counts as used now.
@@ -118,12 +120,14 @@ impl<B: Backend> States<B> {
     }
 }
 
-impl<B: Backend> Engine<B, Clef> {
-    /// What the state cache holds and did so far.
+impl<B: Backend, M: Model> Engine<B, M> {
+    /// What the state cache holds and did so far; nothing with models that have no states.
     pub fn state_cache(&self) -> StateCacheUse {
         StateCacheUse { entries: self.states.kept.len(), ..self.states.facts }
     }
+}
 
+impl<B: Backend> Engine<B, Clef> {
     /// [`Engine::logits`] with the state cache, where [`super::EngineOptions::state_cache`] gives it room and the backend
     /// has one: the same bits, and only the questions are computed where the state is known.
     ///
@@ -309,5 +313,9 @@ mod tests {
         assert!(!states.make_room(20, 30, &[Some(&ids[0]), Some(&ids[1])]));
         assert!(!states.make_room(31, 30, &[]));
         assert_eq!((states.facts.bytes, states.facts.evicted, states.kept.len()), (20, 1, 2));
+        // The device is lost: nothing is there, and what happened happened.
+        states.clear();
+        assert_eq!((states.facts.bytes, states.facts.evicted, states.kept.len()), (0, 1, 0));
+        assert!(!states.touch(&ids[0]) && states.make_room(30, 30, &[]));
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod validate;
 pub use classify::{Chunking, ClassifyRequest, Example, Mode, Strictness, Truncation};
 pub use decide::{
     Confidence, Criteria, DecideRequest, Integer, Json, MediaLimits, Question, QuestionKind, Rules, Side,
-    SpecialTokens, StateTruncation, Video,
+    SpecialTokens, StateTruncation, Video, gather_pictures, picture_marker,
 };
 pub use json::parse_json;
 pub use labels::{DEFAULT_SEPARATOR, LabelSet};

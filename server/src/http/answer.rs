@@ -40,7 +40,7 @@ impl Call {
     ) -> Result<Self, Failure> {
         let in_flight = app.enter()?;
         let deadline = deadline::of(context, headers)?;
-        let (json, room) = body::json(app, headers, body).await?;
+        let (json, room) = body::json(app, context, headers, body).await?;
         Ok(Self { body: json, deadline, _in_flight: in_flight, _room: room })
     }
 }
@@ -66,13 +66,15 @@ pub(super) async fn decide(
         let sequence = host.model.sequence(&request, host.max_tokens, &media_limits(host.max_tokens))?;
         Ok((request, Arc::new(sequence)))
     });
-    let (request, sequence) = prepared.await?;
+    let ((request, sequence), prepared) = prepared.await?;
     let done = submit::logits(app, slot, host, deadline, sequence.clone()).await?;
+    let done = Done { prepared, ..done };
     let rows = sequence.by_question(done.logits.first().map_or(&[], Vec::as_slice));
     let receipt = DecideReceipt {
         model: slot.id.clone(),
-        backend: host.backend.clone(),
-        device: Some(host.device.clone()),
+        checkpoint_digest: host.digest.get().cloned(),
+        backend: host.device(done.device).backend.clone(),
+        device: Some(host.device(done.device).device.clone()),
         quantization: host.format.clone(),
         ..DecideReceipt::default()
     };
@@ -114,15 +116,17 @@ pub(super) async fn classify(
         let all: Vec<Prepared> = all.collect::<Result<_, _>>()?;
         Ok((requests, Arc::new(all)))
     });
-    let (requests, prepared) = prepared.await?;
+    let ((requests, prepared), took) = prepared.await?;
     let done = submit::logits(app, slot, host, deadline, prepared.clone()).await?;
+    let done = Done { prepared: took, ..done };
     let mut rows = done.logits.iter();
     let mut all = Vec::with_capacity(requests.len());
     for (request, prepared) in requests.iter().zip(prepared.iter()) {
         let own: Vec<Vec<f32>> = rows.by_ref().take(prepared.sequences.len()).cloned().collect();
         let receipt = Receipt {
             model: slot.id.clone(),
-            backend: host.backend.clone(),
+            checkpoint_digest: host.digest.get().cloned(),
+            backend: host.device(done.device).backend.clone(),
             quantization: host.format.clone(),
             ..Receipt::default()
         };

@@ -9,8 +9,11 @@ use dikast_core::request::Json;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::context::Context;
 use super::decompress::{self, Encoding};
+use super::multipart;
 use crate::app::App;
+use crate::wire::dialect::Dialect;
 use crate::wire::failure::Failure;
 
 /// Bodies from this size on are decoded and parsed beside the network's threads.
@@ -19,10 +22,14 @@ const LARGE: usize = 64 << 10;
 /// A body as JSON. The room that it takes is free again when the second value is dropped.
 pub(super) async fn json(
     app: &App,
+    context: &Context,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Json, OwnedSemaphorePermit), Failure> {
-    content_type(headers)?;
+    let boundary = multipart::boundary(headers).filter(|_| context.dialect != Dialect::Labels).transpose()?;
+    if boundary.is_none() {
+        content_type(headers)?;
+    }
     let encoding = Encoding::of(headers)?;
     let config = &app.config;
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -41,7 +48,10 @@ pub(super) async fn json(
     let most = config.plain_bytes;
     let decode = move || {
         let text = decompress::decompress(encoding, bytes, most)?;
-        Json::parse(&text).map_err(Failure::from)
+        match boundary {
+            Some(boundary) => multipart::json(text, boundary),
+            None => Json::parse(&text).map_err(Failure::from),
+        }
     };
     let json = if expected < LARGE { decode()? } else { blocking(decode).await?? };
     Ok((json, room))

@@ -12,12 +12,14 @@ use dikast_core::request::Json;
 
 use super::answer::{self, Call};
 use super::context::Context;
+use super::receipt;
 use super::reply::{Answered, reply};
 use super::submit::ready;
 use crate::app::App;
 use crate::model::{Host, Loaded, Slot};
 use crate::wire::contract::{Contract, only_systemone, sniff};
 use crate::wire::failure::Failure;
+use crate::wire::json::push;
 use crate::wire::{choices, cloudflare as envelope, decisions, systemone as form};
 
 /// System One alone.
@@ -46,7 +48,7 @@ pub(super) async fn either(
         let call = Call::read(&app, &context, &headers, body).await?;
         match sniff(&call.body)? {
             Contract::SystemOne => one(&app, call, &headers, None).await,
-            Contract::Decisions => openai(&app, call).await,
+            Contract::Decisions => openai(&app, call, &headers).await,
         }
     };
     reply(&context, outcome.await)
@@ -97,7 +99,8 @@ async fn one(
         }
     };
     let request = form::request(std::mem::replace(&mut call.body, Json::Null), app.config.confidence)?;
-    let (decision, done) = match ready(slot)? {
+    let loaded = ready(slot)?;
+    let (decision, done) = match loaded {
         Loaded::Clef(host) => answer::decide(app, slot, host, call.deadline, request).await?,
         Loaded::GliClass(host) => {
             let labels = choices::requests(&request)?;
@@ -105,12 +108,16 @@ async fn one(
             (choices::decision(&request, &answers), done)
         }
     };
-    let receipt = headers.get("x-dikast-receipt").is_some_and(|value| value == "true");
-    let body = form::response(&decision, app.config.decimals, receipt);
-    Ok(Answered::new(body, answer::decided(&decision), &done))
+    let mut body = form::response(&decision, app.config.decimals);
+    let device = loaded.device(done.device);
+    let receipt = receipt::wanted(headers).then(|| receipt::of_decision(&decision.receipt, device));
+    if let Some(receipt) = &receipt {
+        push(&mut body, "x_receipt", receipt.clone());
+    }
+    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), &done) })
 }
 
-async fn openai(app: &App, mut call: Call) -> Result<Answered, Failure> {
+async fn openai(app: &App, mut call: Call, headers: &HeaderMap) -> Result<Answered, Failure> {
     let body = std::mem::replace(&mut call.body, Json::Null);
     let mut asked = decisions::request(body, app.config.confidence)?;
     let name = asked.request.model.take().ok_or_else(|| Failure::invalid("model", "missing"))?;
@@ -119,7 +126,9 @@ async fn openai(app: &App, mut call: Call) -> Result<Answered, Failure> {
     let request = asked.request.clone();
     let (decision, done) = answer::decide(app, slot, host, call.deadline, request).await?;
     let body = decisions::response(&decision, &asked, &slot.id, app.config.decimals);
-    Ok(Answered::new(body, answer::decided(&decision), &done))
+    let device = host.device(done.device);
+    let receipt = receipt::wanted(headers).then(|| receipt::of_decision(&decision.receipt, device));
+    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), &done) })
 }
 
 /// The loaded model of a slot for typed questions.

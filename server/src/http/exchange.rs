@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONNECTION};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::context::{Context, Facts};
+use super::linger::{Lingering, Patience};
 use super::reply::{refuse, set};
 use crate::app::App;
 use crate::log::Line;
@@ -17,7 +18,7 @@ use crate::wire::dialect::Dialect;
 use crate::wire::failure::Failure;
 
 /// Paths that need no key: probes, counters, and what a browser asks first.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 10] = [
     "/livez",
     "/readyz",
     "/health",
@@ -26,6 +27,7 @@ const OPEN: [&str; 9] = [
     "/metrics",
     "/gliclass/-/healthz",
     "/openapi.json",
+    "/docs",
     "/favicon.ico",
 ];
 
@@ -42,20 +44,20 @@ pub(super) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
     };
     let open = OPEN.contains(&path) || (path == "/" && request.method() == Method::GET);
     let route = request.extensions().get::<MatchedPath>().map_or("unknown", |m| m.as_str()).to_owned();
+    request.extensions_mut().insert(context.clone());
     let mut record = Record { app, route, method: request.method().clone(), context, ended: false };
-    let allowed = open || is_allowed(&record.app, request.headers());
+    let allowed = if open { Ok(()) } else { allowed(&record.app, request.headers()) };
+    let request = lingering(&record.app, request);
     let mut response = match allowed {
-        true => {
-            request.extensions_mut().insert(record.context.clone());
-            next.run(request).await
-        }
-        false => {
-            let found = presented(request.headers()).next().is_some();
-            refuse(&record.context, &Failure::unauthorized(found))
-        }
+        Ok(()) => next.run(request).await,
+        Err(failure) => refuse(&record.context, &failure),
     };
     for name in ["x-request-id", "x-typesafe-request-id"] {
         set(&mut response, HeaderName::from_static(name), &record.context.id);
+    }
+    if record.app.is_draining() {
+        // The next request has to go elsewhere.
+        set(&mut response, CONNECTION, "close");
     }
     let facts = response.extensions_mut().remove::<Facts>().unwrap_or_default();
     record.end(response.status(), &facts);
@@ -80,8 +82,28 @@ fn presented(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     bearer.into_iter().chain(others.filter_map(|name| headers.get(name)).map(|value| value.as_bytes()))
 }
 
-fn is_allowed(app: &App, headers: &HeaderMap) -> bool {
-    app.keys.is_empty() || presented(headers).any(|key| app.keys.knows(key))
+/// Whether the caller has a key, and the key requests left.
+fn allowed(app: &App, headers: &HeaderMap) -> Result<(), Failure> {
+    if app.keys.is_empty() {
+        return Ok(());
+    }
+    let known = presented(headers).find_map(|key| app.keys.find(key));
+    let known = known.ok_or_else(|| Failure::unauthorized(presented(headers).next().is_some()))?;
+    known.admit().map_err(|wait| {
+        app.metrics.limited();
+        Failure::limited(wait)
+    })
+}
+
+/// The request with a body that may be refused before it has arrived.
+fn lingering(app: &App, request: Request) -> Request {
+    let patience = Patience {
+        bytes: (app.config.body_bytes as u64).saturating_mul(8),
+        time: app.config.read_timeout.min(Duration::from_secs(5)),
+    };
+    let (parts, body) = request.into_parts();
+    let body = Lingering::around(body, &parts.headers, patience);
+    Request::from_parts(parts, body)
 }
 
 /// Counts and logs a request when it ends, also when the client goes away before.

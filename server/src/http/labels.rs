@@ -12,6 +12,7 @@ use dikast_core::request::Json;
 
 use super::answer::{self, Call};
 use super::context::{Context, Facts};
+use super::receipt;
 use super::reply::{Answered, reply};
 use super::submit::ready;
 use crate::app::{App, now};
@@ -100,7 +101,9 @@ async fn labels(
             questions: answers.len() as u64,
             ..Facts::default()
         };
-        Ok(Answered::new(respond(&answers, &told), facts, &done))
+        let receipt =
+            receipt::wanted(headers).then(|| receipt::of_labels(&answers, host.device(done.device)));
+        Ok(Answered { receipt, ..Answered::new(respond(&answers, &told), facts, &done) })
     };
     reply(context, outcome.await)
 }

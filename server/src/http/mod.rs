@@ -3,13 +3,17 @@
 mod answer;
 mod body;
 mod context;
+mod cors;
 mod deadline;
 mod decide;
 mod decompress;
 mod exchange;
 mod labels;
+mod linger;
+mod multipart;
 mod ops;
 mod pages;
+mod receipt;
 mod reply;
 mod submit;
 mod tokenize;
@@ -21,10 +25,17 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use crate::app::App;
+use crate::error::ServeError;
+
+pub(crate) use cors::cors;
 
 /// All routes.
-pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+///
+/// # Errors
+/// An origin that is none, see [`cors`].
+pub(crate) fn router(app: Arc<App>) -> Result<Router, ServeError> {
+    let cors = cors(&app.config.cors_origins)?;
+    let router = Router::new()
         .route("/v1/systemone", post(decide::systemone))
         .route("/systemone", post(decide::systemone))
         .route("/api/alpha/decisions", post(decide::systemone))
@@ -51,8 +62,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(ops::metrics))
         .route("/info", get(ops::info))
         .route("/openapi.json", get(pages::openapi))
+        .route("/docs", get(pages::docs))
         .fallback(pages::not_found)
         .method_not_allowed_fallback(pages::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), exchange::around))
-        .with_state(app)
+        .with_state(app);
+    // Around everything else: browsers ask for permission without a key.
+    Ok(match cors {
+        Some(cors) => router.layer(cors),
+        None => router,
+    })
 }

@@ -75,10 +75,20 @@ pub(super) async fn info(State(app): State<Arc<App>>) -> Response {
             ("status", slot.status().name().into()),
         ]);
         if let Some(loaded) = slot.loaded() {
-            let [format, backend, device] = loaded.facts();
-            push(&mut model, "format", format.into());
-            push(&mut model, "backend", backend.into());
-            push(&mut model, "device", device.into());
+            let first = &loaded.devices()[0];
+            push(&mut model, "format", loaded.format().into());
+            push(&mut model, "checkpoint_digest", loaded.digest().map_or(Json::Null, Json::from));
+            push(&mut model, "backend", first.backend.as_str().into());
+            push(&mut model, "device", first.device.as_str().into());
+            push(&mut model, "build", first.build.as_str().into());
+            let devices = loaded.devices().iter().zip(slot.devices()).map(|(facts, status)| {
+                object([
+                    ("backend", facts.backend.as_str().into()),
+                    ("device", facts.device.as_str().into()),
+                    ("status", status.name().into()),
+                ])
+            });
+            push(&mut model, "devices", list(devices));
             push(&mut model, "max_tokens", count(loaded.max_tokens()));
         }
         model

@@ -10,12 +10,23 @@ use crate::wire::failure::Failure;
 
 /// The page to try the server.
 const PAGE: &str = include_str!("../page.html");
+/// The page that shows the description.
+const DOCS: &str = include_str!("../docs.html");
 /// The description of all routes.
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
 /// A small page to try the server.
 pub(super) async fn index() -> Response {
-    let mut page = text(StatusCode::OK, "text/html; charset=utf-8", PAGE);
+    page(PAGE)
+}
+
+/// All routes, for people.
+pub(super) async fn docs() -> Response {
+    page(DOCS)
+}
+
+fn page(html: &'static str) -> Response {
+    let mut page = text(StatusCode::OK, "text/html; charset=utf-8", html);
     // It loads nothing from anywhere and talks to this server only.
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                   frame-ancestors 'none'; base-uri 'none'; form-action 'none'";

@@ -9,6 +9,7 @@ use axum::response::Response;
 use dikast_core::request::Json;
 
 use super::context::{Context, Facts};
+use super::receipt;
 use crate::queue::Done;
 use crate::wire::failure::{Failure, Kind};
 
@@ -16,14 +17,15 @@ use crate::wire::failure::{Failure, Kind};
 pub(super) struct Answered {
     pub(super) body: Json,
     pub(super) facts: Facts,
-    /// Times of the longest of its parts.
-    pub(super) waited: Duration,
-    pub(super) ran: Duration,
+    /// Making its tokens, waiting, and running.
+    pub(super) times: [Duration; 3],
+    /// Where it comes from, if the caller asked.
+    pub(super) receipt: Option<Json>,
 }
 
 impl Answered {
     pub(super) fn new(body: Json, facts: Facts, done: &Done) -> Self {
-        Self { body, facts, waited: done.waited, ran: done.ran }
+        Self { body, facts, times: [done.prepared, done.waited, done.ran], receipt: None }
     }
 }
 
@@ -33,8 +35,14 @@ pub(super) fn reply(context: &Context, outcome: Result<Answered, Failure>) -> Re
         Ok(answered) => {
             let mut response = json(StatusCode::OK, &answered.body);
             let milliseconds = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
-            set(&mut response, HeaderName::from_static("x-queue-ms"), &milliseconds(answered.waited));
-            set(&mut response, HeaderName::from_static("x-inference-ms"), &milliseconds(answered.ran));
+            for (name, time) in
+                ["x-prepare-ms", "x-queue-ms", "x-inference-ms"].into_iter().zip(answered.times)
+            {
+                set(&mut response, HeaderName::from_static(name), &milliseconds(time));
+            }
+            if let Some(receipt) = answered.receipt {
+                set(&mut response, HeaderName::from_static(receipt::HEADER), &receipt.to_string());
+            }
             response.extensions_mut().insert(answered.facts);
             response
         }

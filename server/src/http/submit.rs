@@ -25,14 +25,14 @@ pub(super) fn ready(slot: &Slot) -> Result<&Loaded, Failure> {
     }
 }
 
-/// Prepares a request on one of the threads for that; not at all if the queue is full anyway.
+/// Prepares a request on one of the threads for that, and says how long that took; not at all if the queue is full anyway.
 pub(super) async fn prepare<M, T, F>(
     app: &App,
     slot: &Slot,
     host: &Arc<Host<M>>,
     deadline: Option<Instant>,
     work: F,
-) -> Result<T, Failure>
+) -> Result<(T, Duration), Failure>
 where
     M: Model + Send + Sync + 'static,
     M::Sequence: Send,
@@ -44,17 +44,16 @@ where
     }
     let permit = app.preparing.acquire();
     let permit = match deadline {
-        Some(deadline) => {
-            timeout_at(deadline.into(), permit).await.map_err(|_| late("before it was prepared"))?
-        }
+        Some(deadline) => timeout_at(deadline.into(), permit).await.map_err(|_| late("prepared"))?,
         None => permit.await,
     };
     let _permit = permit.map_err(|_| draining())?;
     let start = Instant::now();
     let host = host.clone();
     let prepared = blocking(move || work(&host)).await??;
-    app.metrics.prepared(&slot.id, start.elapsed());
-    Ok(prepared)
+    let took = start.elapsed();
+    app.metrics.prepared(&slot.id, took);
+    Ok((prepared, took))
 }
 
 /// Waits for the logits of a request. Dropped, it leaves its place to others.
@@ -71,12 +70,12 @@ pub(super) async fn logits<M: Model>(
     let first = deadline.map_or(patience, |deadline| deadline.min(patience));
     let done = match timeout_at(first.into(), ticket.done()).await {
         Ok(done) => done?,
-        Err(_) if deadline == Some(first) => return Err(late("before it was done")),
-        Err(_) if !ticket.has_started() => return Err(late("in the queue")),
+        Err(_) if deadline == Some(first) => return Err(late("done")),
+        Err(_) if !ticket.has_started() => return Err(waited(app.config.queue_timeout)),
         // The device is at it.
         Err(_) => match deadline {
             Some(deadline) => {
-                timeout_at(deadline.into(), ticket.done()).await.map_err(|_| late("before it was done"))??
+                timeout_at(deadline.into(), ticket.done()).await.map_err(|_| late("done"))??
             }
             None => ticket.done().await?,
         },
@@ -94,6 +93,11 @@ fn full(slot: &Slot, refused: Refused) -> Failure {
     }
 }
 
-fn late(when: &str) -> Failure {
-    Failure::overloaded("deadline_exceeded", format!("the time was over {when}"), Duration::from_secs(1))
+fn late(what: &str) -> Failure {
+    Failure::late(format!("the time of x-request-timeout was over before the request was {what}"))
+}
+
+fn waited(limit: Duration) -> Failure {
+    let message = format!("no turn came within the {} s that a request waits here", limit.as_secs_f64());
+    Failure::overloaded("queue_timeout", message, Duration::from_secs(1))
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
-use dikast_core::engine::{ClefSequence, Model};
+use dikast_core::engine::{ClefSequence, Engine, Model};
 use dikast_core::media::MediaLimits;
 use dikast_core::models::clef::{Clef, ClefOptions};
 use dikast_core::models::gliclass::GliClass;
@@ -29,6 +30,14 @@ pub(super) trait Family: Model + Clone + Send + Sync + 'static {
     /// The sequences of a small request that everything answers.
     fn warm_up(&self, options: &EngineOptions) -> Result<Vec<Self::Sequence>>;
 
+    /// Logits of each sequence.
+    fn logits<B: Backend>(
+        engine: &mut Engine<B, Self>,
+        sequences: &[&Self::Sequence],
+    ) -> Result<Vec<Vec<f32>>> {
+        pollster::block_on(engine.logits(sequences))
+    }
+
     /// It as one of all families.
     fn loaded(host: Arc<Host<Self>>) -> Loaded;
 }
@@ -47,6 +56,14 @@ impl Family for Clef {
     fn warm_up(&self, options: &EngineOptions) -> Result<Vec<ClefSequence>> {
         let request = DecideRequest::new("warm up", vec![Question::noul("ready", "Is it ready?")]);
         Ok(vec![self.sequence(&request, options.max_tokens, &MediaLimits::default())?])
+    }
+
+    /// With the state cache, where it has room.
+    fn logits<B: Backend>(
+        engine: &mut Engine<B, Self>,
+        sequences: &[&ClefSequence],
+    ) -> Result<Vec<Vec<f32>>> {
+        pollster::block_on(engine.logits_of_states(sequences))
     }
 
     fn loaded(host: Arc<Host<Self>>) -> Loaded {

@@ -1,8 +1,9 @@
 //! The host's side of a loaded model: preparation before the queue, answers after it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use dikast_core::Error;
+use dikast_core::backend::Capabilities;
 use dikast_core::engine::Model;
 use dikast_core::models::clef::Clef;
 use dikast_core::models::gliclass::GliClass;
@@ -17,15 +18,43 @@ pub(crate) struct Host<M: Model> {
     pub(crate) queue: Arc<Queue<M::Sequence>>,
     /// Most tokens of a request.
     pub(crate) max_tokens: usize,
+    /// Its devices, one at least.
+    pub(crate) devices: Vec<Facts>,
+    /// How its weights are stored.
+    pub(crate) format: String,
+    /// SHA-256 of its weights as hex, once it is computed.
+    pub(crate) digest: OnceLock<String>,
+}
+
+/// What is told of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts {
     /// Backend, for example `cpu`.
     pub(crate) backend: String,
     /// Device name.
     pub(crate) device: String,
-    /// How its weights are stored.
-    pub(crate) format: String,
+    /// The program, and the kernels where they are built apart from it.
+    pub(crate) build: String,
+}
+
+impl Facts {
+    pub(crate) fn new(capabilities: &Capabilities) -> Self {
+        let mut build = format!("dikast {}", env!("CARGO_PKG_VERSION"));
+        for (name, value) in &capabilities.details {
+            if name.starts_with("kernel") {
+                build.push_str(&format!(", {name} {value}"));
+            }
+        }
+        Self { backend: capabilities.backend.clone(), device: capabilities.device.clone(), build }
+    }
 }
 
 impl<M: Model> Host<M> {
+    /// The device of that number.
+    pub(crate) fn device(&self, number: usize) -> &Facts {
+        &self.devices[number.min(self.devices.len() - 1)]
+    }
+
     /// What the sequences of a request take of batches.
     pub(crate) fn loads(work: &dyn Work<M::Sequence>) -> Vec<Load> {
         let load = |s: &M::Sequence| Load { tokens: M::load(s), outputs: M::outputs(s) };
@@ -75,12 +104,37 @@ impl Loaded {
         }
     }
 
-    /// How its weights are stored, its backend and its device.
-    pub(crate) fn facts(&self) -> [&str; 3] {
+    /// How its weights are stored.
+    pub(crate) fn format(&self) -> &str {
         match self {
-            Self::Clef(host) => [&host.format, &host.backend, &host.device],
-            Self::GliClass(host) => [&host.format, &host.backend, &host.device],
+            Self::Clef(host) => &host.format,
+            Self::GliClass(host) => &host.format,
         }
+    }
+
+    /// Its devices, one at least.
+    pub(crate) fn devices(&self) -> &[Facts] {
+        match self {
+            Self::Clef(host) => &host.devices,
+            Self::GliClass(host) => &host.devices,
+        }
+    }
+
+    /// The device of that number.
+    pub(crate) fn device(&self, number: usize) -> &Facts {
+        match self {
+            Self::Clef(host) => host.device(number),
+            Self::GliClass(host) => host.device(number),
+        }
+    }
+
+    /// SHA-256 of its weights, once it is computed.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        let digest = match self {
+            Self::Clef(host) => &host.digest,
+            Self::GliClass(host) => &host.digest,
+        };
+        digest.get().map(String::as_str)
     }
 
     /// Most tokens of a request.

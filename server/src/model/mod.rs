@@ -5,9 +5,10 @@ mod host;
 mod registry;
 mod slot;
 mod source;
+mod start;
 
-pub(crate) use host::{Host, Loaded};
+pub(crate) use host::{Facts, Host, Loaded};
 pub(crate) use registry::Registry;
 pub(crate) use slot::{Slot, Status};
 pub use source::ModelSource;
-pub(crate) use source::Start;
+pub(crate) use start::Start;

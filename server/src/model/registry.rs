@@ -87,7 +87,7 @@ mod tests {
     use crate::wire::failure::Kind;
 
     fn registry(any: bool) -> Registry {
-        let slot = |id: &str, decides| Arc::new(Slot::new(id.to_owned(), decides, 10));
+        let slot = |id: &str, decides| Arc::new(Slot::new(id.to_owned(), decides, 10, 1));
         Registry::new(vec![slot("labels", false), slot("mine", true), slot("jev-latest", true)], any)
     }
 

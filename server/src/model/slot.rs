@@ -21,6 +21,15 @@ pub(crate) enum Status {
 }
 
 impl Status {
+    fn from_byte(byte: u8) -> Self {
+        match byte {
+            0 => Self::Loading,
+            1 => Self::Ready,
+            2 => Self::Recovering,
+            _ => Self::Ended,
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Loading => "loading",
@@ -38,32 +47,39 @@ pub(crate) struct Slot {
     /// It answers typed questions; otherwise it judges labels.
     pub(crate) decides: bool,
     max_tokens: usize,
-    status: AtomicU8,
+    /// One a device.
+    devices: Vec<AtomicU8>,
     loaded: OnceLock<Loaded>,
 }
 
 impl Slot {
-    pub(crate) fn new(id: String, decides: bool, max_tokens: usize) -> Self {
-        Self {
-            id,
-            decides,
-            max_tokens,
-            status: AtomicU8::new(Status::Loading as u8),
-            loaded: OnceLock::new(),
-        }
+    pub(crate) fn new(id: String, decides: bool, max_tokens: usize, devices: usize) -> Self {
+        let devices = (0..devices).map(|_| AtomicU8::new(Status::Loading as u8)).collect();
+        Self { id, decides, max_tokens, devices, loaded: OnceLock::new() }
     }
 
+    /// Where it stands: it answers as long as one of its devices does.
     pub(crate) fn status(&self) -> Status {
-        match self.status.load(Ordering::Acquire) {
-            0 => Status::Loading,
-            1 => Status::Ready,
-            2 => Status::Recovering,
-            _ => Status::Ended,
+        let any = |status| self.devices().any(|device| device == status);
+        match () {
+            () if self.devices().all(|device| device == Status::Ended) => Status::Ended,
+            () if self.loaded().is_none() => Status::Loading,
+            () if any(Status::Ready) => Status::Ready,
+            () if any(Status::Recovering) => Status::Recovering,
+            () => Status::Loading,
         }
     }
 
-    pub(crate) fn set(&self, status: Status) {
-        self.status.store(status as u8, Ordering::Release);
+    /// Where each of its devices stands.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = Status> {
+        self.devices.iter().map(|device| Status::from_byte(device.load(Ordering::Acquire)))
+    }
+
+    /// Says where a device stands.
+    pub(crate) fn set(&self, device: usize, status: Status) {
+        if let Some(place) = self.devices.get(device) {
+            place.store(status as u8, Ordering::Release);
+        }
     }
 
     /// The model once it is loaded and warm.
@@ -94,7 +110,24 @@ impl Slot {
             capabilities,
             modalities,
             max_tokens: self.loaded().map_or(self.max_tokens, Loaded::max_tokens),
-            format: self.loaded().map(|loaded| loaded.facts()[0].to_owned()),
+            format: self.loaded().map(|loaded| loaded.format().to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_device_that_answers_is_enough() {
+        let slot = Slot::new("m".to_owned(), true, 10, 2);
+        slot.set(0, Status::Ready);
+        // Nothing is known of the model yet.
+        assert_eq!(slot.status(), Status::Loading);
+        slot.set(0, Status::Ended);
+        slot.set(1, Status::Ended);
+        assert_eq!(slot.status(), Status::Ended);
+        assert!(slot.devices().eq([Status::Ended; 2]));
     }
 }

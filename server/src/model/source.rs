@@ -1,24 +1,21 @@
-//! Where a model comes from, and the thread that loads and serves it.
+//! Where a model comes from.
 
-use std::sync::Arc;
-
+use dikast_core::Result;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::ModelFiles;
-use dikast_core::engine::{Engine, EngineOptions};
 use dikast_core::models::clef::Clef;
 use dikast_core::models::gliclass::GliClass;
-use dikast_core::{Error, Result};
 
+use super::Slot;
 use super::family::Family;
-use super::{Host, Slot, Status};
+use super::start::Start;
 use crate::config::Config;
-use crate::metrics::{Metrics, ModelMetrics};
-use crate::queue::{self, Limits, Queue, Ran, Watch};
 
-/// A model to serve: an id, its files, and how its device is opened.
+/// A model to serve: an id, its files, and how its devices are opened.
 pub struct ModelSource {
     id: String,
     decides: bool,
+    devices: usize,
     serve: Box<dyn FnOnce(Start) -> Result<()> + Send>,
 }
 
@@ -27,6 +24,7 @@ impl std::fmt::Debug for ModelSource {
         f.debug_struct("ModelSource")
             .field("id", &self.id)
             .field("decides", &self.decides)
+            .field("devices", &self.devices)
             .finish_non_exhaustive()
     }
 }
@@ -38,7 +36,18 @@ impl ModelSource {
     pub fn new<B: Backend + 'static>(
         id: impl Into<String>,
         files: ModelFiles,
-        open: impl Fn() -> Result<B> + Send + 'static,
+        open: impl Fn() -> Result<B> + Send + Sync + 'static,
+    ) -> Self {
+        Self::on_devices(id, files, 1, move |_| open())
+    }
+
+    /// The same on several devices, at least one: `open` gets the number of the device, from 0 on. Each has a thread and a
+    /// copy of the weights; they share one queue.
+    pub fn on_devices<B: Backend + 'static>(
+        id: impl Into<String>,
+        files: ModelFiles,
+        devices: usize,
+        open: impl Fn(usize) -> Result<B> + Send + Sync + 'static,
     ) -> Self {
         let decides = files.get("joint_head_config.json").is_some();
         let serve: Box<dyn FnOnce(Start) -> Result<()> + Send> = if decides {
@@ -46,7 +55,7 @@ impl ModelSource {
         } else {
             Box::new(move |start| start.serve::<B, GliClass>(&files, &open))
         };
-        Self { id: id.into(), decides, serve }
+        Self { id: id.into(), decides, devices: devices.max(1), serve }
     }
 
     /// The id under which it is served.
@@ -57,83 +66,14 @@ impl ModelSource {
     /// What the outside knows of it now.
     pub(crate) fn slot(&self, config: &Config) -> Slot {
         let default = if self.decides { Clef::MAX_TOKENS } else { GliClass::MAX_TOKENS };
-        Slot::new(self.id.clone(), self.decides, config.max_tokens.unwrap_or(default))
+        Slot::new(self.id.clone(), self.decides, config.max_tokens.unwrap_or(default), self.devices)
     }
 
-    /// Loads and serves it on this thread, until its queue is closed.
+    /// Loads and serves it on this thread and one a further device, until its queue is closed.
     ///
     /// # Errors
     /// Why it does not load, or why its device did not come back.
     pub(crate) fn serve(self, start: Start) -> Result<()> {
         (self.serve)(start)
-    }
-}
-
-/// What a model's thread is given.
-pub(crate) struct Start {
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) config: Arc<Config>,
-    pub(crate) metrics: Arc<Metrics>,
-    /// Called once it is ready.
-    pub(crate) ready: Box<dyn FnOnce() + Send>,
-}
-
-impl Start {
-    fn serve<B: Backend, M: Family>(self, files: &ModelFiles, open: &dyn Fn() -> Result<B>) -> Result<()> {
-        let Self { slot, config, metrics, ready } = self;
-        let options = EngineOptions {
-            max_tokens: config.max_tokens.unwrap_or(M::MAX_TOKENS),
-            batch_tokens: config.batch_tokens,
-            ..EngineOptions::default()
-        };
-        let model = M::open(files, config.vision)?;
-        let mut engine = Engine::with_model(open()?, model.clone(), options.clone(), &mut |_, _| {})?;
-        // A real request: plans, compiled kernels and pages of weights are there before the first caller.
-        let sequences = model.warm_up(&options)?;
-        let logits = pollster::block_on(engine.logits(&sequences.iter().collect::<Vec<_>>()))?;
-        if logits.iter().flatten().any(|logit| !logit.is_finite()) {
-            return Err(Error::checkpoint(&slot.id, "the warm-up request gives logits that are not finite"));
-        }
-        let queue = Queue::new(Limits {
-            batch_tokens: options.batch_tokens,
-            max_wait: config.max_wait,
-            queue_tokens: config.queue_tokens,
-            queue_requests: config.queue_requests,
-        });
-        let capabilities = engine.backend().capabilities();
-        slot.fill(M::loaded(Arc::new(Host {
-            format: model.stored(),
-            model,
-            queue: queue.clone(),
-            max_tokens: options.max_tokens,
-            backend: capabilities.backend.clone(),
-            device: capabilities.device.clone(),
-        })));
-        slot.set(Status::Ready);
-        ready();
-        let watch = Watcher { metrics: metrics.of(&slot.id), slot: slot.clone() };
-        let outcome = queue::serve(&mut engine, open, &queue, &watch);
-        slot.set(Status::Ended);
-        outcome
-    }
-}
-
-struct Watcher {
-    slot: Arc<Slot>,
-    metrics: ModelMetrics,
-}
-
-impl Watch for Watcher {
-    fn ran(&self, batch: Ran) {
-        self.metrics.ran(batch);
-    }
-
-    fn lost(&self, _: &Error) {
-        self.slot.set(Status::Recovering);
-        self.metrics.lost();
-    }
-
-    fn recovered(&self) {
-        self.slot.set(Status::Ready);
     }
 }

@@ -49,7 +49,8 @@ impl<S> State<S> {
 
     /// When half of what is inside will be done.
     fn room_in(&self) -> Duration {
-        let seconds = self.tokens as f64 / 2.0 / self.tokens_per_second.max(1.0);
+        let speed = self.tokens_per_second * self.devices.max(1) as f64;
+        let seconds = self.tokens as f64 / 2.0 / speed.max(1.0);
         Duration::try_from_secs_f64(seconds).unwrap_or(LATEST).clamp(SOONEST, LATEST)
     }
 }

@@ -1,8 +1,11 @@
-//! Work for one device: who waits, who is next, who is let in.
+//! Work for the devices of a model: who waits, who is next, who is let in.
 //!
 //! The one place that decides what runs together. Requests wait as the sequences that they became; a worker takes the next
 //! batch, the oldest waiting first, packed by tokens. A request with more sequences than fit goes to the back after each
 //! of its turns, so that a small one never waits for all of a large one.
+//!
+//! Several devices take from the same queue, each as soon as it is idle: work goes to the least loaded one, and none
+//! waits behind a busy device while another is idle.
 
 mod admission;
 mod batch;
@@ -53,13 +56,17 @@ pub(crate) struct Limits {
 pub(crate) struct Done {
     /// Logits of each sequence.
     pub(crate) logits: Vec<Vec<f32>>,
+    /// The device that did the last of it, counted from 0.
+    pub(crate) device: usize,
+    /// What was needed to make the sequences, before they came here; set by who made them.
+    pub(crate) prepared: Duration,
     /// From the arrival to the first turn.
     pub(crate) waited: Duration,
     /// From the first turn to the end of the last one.
     pub(crate) ran: Duration,
 }
 
-/// A queue in front of one device.
+/// A queue in front of a model's devices.
 pub(crate) struct Queue<S> {
     state: Mutex<State<S>>,
     wake: Condvar,
@@ -108,14 +115,42 @@ impl<S> Queue<S> {
         }
     }
 
-    /// Hands out what a batch gave: logits of its sequences in order.
-    pub(crate) fn finish(&self, batch: &Taken<S>, took: Duration, logits: Vec<Vec<f32>>) {
-        self.lock().finish(batch, took, logits);
+    /// Hands out what a batch gave on a device: logits of its sequences in order.
+    pub(crate) fn finish(&self, batch: &Taken<S>, device: usize, took: Duration, logits: Vec<Vec<f32>>) {
+        let mut state = self.lock();
+        state.finish(batch, device, took, logits);
+        self.tell_the_end(&state);
     }
 
     /// Fails the requests of a batch.
     pub(crate) fn fail(&self, batch: &Taken<S>, error: &Error) {
-        self.lock().fail(batch, error);
+        let mut state = self.lock();
+        state.fail(batch, error);
+        self.tell_the_end(&state);
+    }
+
+    /// A device serves from now on.
+    pub(crate) fn join(&self) {
+        self.lock().devices += 1;
+    }
+
+    /// A device does not serve any more. The last one fails everybody inside with `error`, if there is one; whether it was.
+    pub(crate) fn leave(&self, error: Option<&Error>) -> bool {
+        let mut state = self.lock();
+        state.devices = state.devices.saturating_sub(1);
+        let last = state.devices == 0;
+        drop(state);
+        if let Some(error) = error.filter(|_| last) {
+            self.abandon(error);
+        }
+        last
+    }
+
+    /// Workers that wait for work learn that none will come.
+    fn tell_the_end(&self, state: &State<S>) {
+        if state.closed && state.depth() == 0 {
+            self.wake.notify_all();
+        }
     }
 
     /// Lets nobody in any more; those inside are served.
@@ -162,7 +197,9 @@ impl<S> Ticket<S> {
 
 impl<S> Drop for Ticket<S> {
     fn drop(&mut self) {
-        self.queue.lock().cancel(self.id);
+        let mut state = self.queue.lock();
+        state.cancel(self.id);
+        self.queue.tell_the_end(&state);
     }
 }
 

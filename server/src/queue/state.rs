@@ -17,9 +17,12 @@ pub(super) struct Job<S> {
     reply: oneshot::Sender<Result<Done, Error>>,
     arrived: Instant,
     started: Option<Instant>,
-    /// Sequences given to the device so far; it works on one batch at a time, so they are done but for the last slice.
+    /// Sequences given to devices so far, from the first on.
     taken: usize,
-    logits: Vec<Vec<f32>>,
+    /// Logits by sequence. With several devices a later slice may be done before an earlier one.
+    logits: Vec<Option<Vec<f32>>>,
+    /// The device of the last slice that was done.
+    device: usize,
 }
 
 impl<S> Job<S> {
@@ -29,15 +32,17 @@ impl<S> Job<S> {
         reply: oneshot::Sender<Result<Done, Error>>,
         arrived: Instant,
     ) -> Self {
-        Self { work, loads, reply, arrived, started: None, taken: 0, logits: Vec::new() }
+        let logits = vec![None; loads.len()];
+        Self { work, loads, reply, arrived, started: None, taken: 0, logits, device: 0 }
     }
 
     /// Tokens without logits so far.
     pub(super) fn tokens_left(&self) -> usize {
-        self.loads[self.logits.len()..].iter().map(|load| load.tokens).sum()
+        let open = self.loads.iter().zip(&self.logits).filter(|(_, logits)| logits.is_none());
+        open.map(|(load, _)| load.tokens).sum()
     }
 
-    /// Tokens not yet given to the device.
+    /// Tokens not yet given to a device.
     fn tokens_waiting(&self) -> usize {
         self.loads[self.taken..].iter().map(|load| load.tokens).sum()
     }
@@ -52,8 +57,10 @@ pub(super) struct State<S> {
     pub(super) tokens: usize,
     pub(super) next_id: u64,
     pub(super) closed: bool,
-    /// How fast the device has been lately; 0 before its first batch.
+    /// How fast one device has been lately; 0 before the first batch.
     pub(super) tokens_per_second: f64,
+    /// Devices that serve.
+    pub(super) devices: usize,
 }
 
 /// What the worker does next.
@@ -74,6 +81,7 @@ impl<S> State<S> {
             next_id: 0,
             closed: false,
             tokens_per_second: 0.0,
+            devices: 0,
         }
     }
 
@@ -130,7 +138,7 @@ impl<S> State<S> {
         Taken { slices }
     }
 
-    pub(super) fn finish(&mut self, batch: &Taken<S>, took: Duration, logits: Vec<Vec<f32>>) {
+    pub(super) fn finish(&mut self, batch: &Taken<S>, device: usize, took: Duration, logits: Vec<Vec<f32>>) {
         self.remember_speed(batch.tokens(), took);
         let mut logits = logits.into_iter();
         for slice in &batch.slices {
@@ -138,13 +146,18 @@ impl<S> State<S> {
             // It may have left meanwhile.
             let Some(job) = self.jobs.get_mut(&slice.job) else { continue };
             self.tokens -= slice.tokens;
-            job.logits.extend(own);
-            if job.logits.len() == job.loads.len()
+            for (place, logits) in job.logits[slice.range.clone()].iter_mut().zip(own) {
+                *place = Some(logits);
+            }
+            job.device = device;
+            if job.logits.iter().all(Option::is_some)
                 && let Some(job) = self.jobs.remove(&slice.job)
             {
                 let started = job.started.unwrap_or(job.arrived);
                 let done = Done {
-                    logits: job.logits,
+                    logits: job.logits.into_iter().flatten().collect(),
+                    device: job.device,
+                    prepared: Duration::ZERO,
                     waited: started.saturating_duration_since(job.arrived),
                     ran: started.elapsed(),
                 };

@@ -27,7 +27,7 @@ fn turn(queue: &Queue<u32>) -> Vec<u32> {
     let batch = queue.take().expect("a batch");
     let sequences: Vec<u32> = batch.sequences().into_iter().copied().collect();
     let logits = sequences.iter().map(|&n| vec![n as f32]).collect();
-    queue.finish(&batch, Duration::from_millis(1), logits);
+    queue.finish(&batch, 0, Duration::from_millis(1), logits);
     sequences
 }
 
@@ -100,7 +100,7 @@ fn who_leaves_is_not_computed() {
     let c = push(&queue, &[600, 600]).expect("room");
     let batch = queue.take().expect("a batch");
     drop(c);
-    queue.finish(&batch, Duration::from_millis(1), vec![vec![1.0]]);
+    queue.finish(&batch, 0, Duration::from_millis(1), vec![vec![1.0]]);
     assert_eq!(queue.depth(), 0);
     assert!(push(&queue, &[1000]).is_ok());
 }
@@ -145,4 +145,47 @@ fn the_device_waits_for_company_but_not_for_a_full_batch() {
     let b = push(&queue, &[60]).expect("room");
     assert_eq!(worker.join().expect("it ends"), [40, 60]);
     assert!(done(a).is_ok() && done(b).is_ok());
+}
+
+#[test]
+fn several_devices_share_a_request_and_finish_in_any_order() {
+    let queue = Queue::new(limits());
+    let large = push(&queue, &[90, 80, 70]).expect("room");
+    let small = push(&queue, &[60]).expect("room");
+    let batches: Vec<_> = (0..4).map(|_| queue.take().expect("a batch")).collect();
+    for (device, batch) in batches.iter().enumerate().rev() {
+        let logits = batch.sequences().into_iter().map(|&n| vec![n as f32]).collect();
+        queue.finish(batch, device, Duration::from_millis(1), logits);
+    }
+    assert_eq!([done(large), done(small)], [Ok(vec![90.0, 80.0, 70.0]), Ok(vec![60.0])]);
+    assert_eq!(queue.depth(), 0);
+}
+
+#[test]
+fn the_last_device_that_leaves_refuses_who_waits() {
+    let queue = Queue::new(limits());
+    let error = Error::Internal("gone".into());
+    queue.join();
+    queue.join();
+    let waiting = push(&queue, &[1]).expect("room");
+    assert!(!queue.leave(Some(&error)));
+    assert_eq!((queue.depth(), queue.refuses()), (1, None));
+    assert!(queue.leave(Some(&error)));
+    assert_eq!(done(waiting), Err(error));
+    assert_eq!(queue.refuses(), Some(Refused::Closed));
+}
+
+#[test]
+fn all_workers_learn_of_the_end() {
+    let queue = Queue::new(limits());
+    let a = push(&queue, &[1]).expect("room");
+    let batch = queue.take().expect("a batch");
+    let idle = std::thread::spawn({
+        let queue = queue.clone();
+        move || queue.take().is_none()
+    });
+    queue.close();
+    queue.finish(&batch, 0, Duration::from_millis(1), vec![vec![1.0]]);
+    assert!(idle.join().expect("it ends"));
+    assert!(done(a).is_ok());
 }

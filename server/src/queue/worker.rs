@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use dikast_core::backend::Backend;
-use dikast_core::engine::{Engine, Model};
+use dikast_core::engine::{Engine, Model, StateCacheUse};
 use dikast_core::{Error, Result};
 
 use super::{Queue, Taken};
@@ -28,48 +28,73 @@ pub(crate) struct Ran {
     pub(crate) tokens: usize,
     /// How long it took.
     pub(crate) took: Duration,
+    /// What the engine's state cache holds, and did since it was opened.
+    pub(crate) states: StateCacheUse,
 }
 
-/// Serves a queue until it is closed and empty.
+/// How a model's sequences become logits on its device.
+pub(crate) type Forward<B, M> = fn(&mut Engine<B, M>, &[&<M as Model>::Sequence]) -> Result<Vec<Vec<f32>>>;
+
+/// Serves a queue on a device, the `device`th of its model, until the queue is closed and empty.
 ///
 /// After [`Error::DeviceLost`] (a panic below counts as that) the device is opened again, once for each loss, and the
 /// batch runs again: the requests notice nothing but the time.
 ///
 /// # Errors
-/// What the device failed with when it did not come back; everybody inside is then refused.
+/// What the device failed with when it did not come back. Its batch is refused; so is everybody inside if no other device
+/// serves.
 pub(crate) fn serve<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
+    device: usize,
+    open: &dyn Fn() -> Result<B>,
+    queue: &Queue<M::Sequence>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    queue.join();
+    let outcome = until_closed(engine, forward, device, open, queue, watch);
+    // Whatever the reason, callers may ask again elsewhere.
+    let lost = outcome.as_ref().err().map(|error| Error::DeviceLost {
+        device: engine.backend().capabilities().device.clone(),
+        message: error.to_string(),
+    });
+    queue.leave(lost.as_ref());
+    outcome
+}
+
+fn until_closed<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
+    device: usize,
     open: &dyn Fn() -> Result<B>,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
 ) -> Result<()> {
     while let Some(batch) = queue.take() {
-        let outcome = run(engine, queue, watch, batch);
+        let outcome = run(engine, forward, device, queue, watch, batch);
         let Err((lost, batch)) = outcome else { continue };
         watch.lost(&lost);
-        let back = open().and_then(|device| engine.replace_backend(device));
-        let again = back.map_err(|error| (error, None)).and_then(|()| {
-            watch.recovered();
-            run(engine, queue, watch, batch).map_err(|(error, batch)| (error, Some(batch)))
-        });
-        match again {
-            Ok(()) => {}
+        if let Err(error) = reopen(engine, open, watch) {
+            queue.fail(&batch, &lost);
+            return Err(error);
+        }
+        if let Err((lost, batch)) = run(engine, forward, device, queue, watch, batch) {
             // The same requests lose the device again: they are refused, others may be luckier on a new one.
-            Err((error, Some(batch))) => {
-                watch.lost(&error);
-                queue.fail(&batch, &error);
-                if let Err(error) = open().and_then(|device| engine.replace_backend(device)) {
-                    queue.abandon(&error);
-                    return Err(error);
-                }
-                watch.recovered();
-            }
-            Err((error, None)) => {
-                queue.abandon(&lost);
-                return Err(error);
-            }
+            watch.lost(&lost);
+            queue.fail(&batch, &lost);
+            reopen(engine, open, watch)?;
         }
     }
+    Ok(())
+}
+
+fn reopen<B: Backend, M: Model>(
+    engine: &mut Engine<B, M>,
+    open: &dyn Fn() -> Result<B>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    engine.replace_backend(open()?)?;
+    watch.recovered();
     Ok(())
 }
 
@@ -77,16 +102,19 @@ pub(crate) fn serve<B: Backend, M: Model>(
 /// requests may be the fault of one: each runs alone then.
 fn run<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
+    device: usize,
     queue: &Queue<M::Sequence>,
     watch: &dyn Watch,
     batch: Taken<M::Sequence>,
 ) -> std::result::Result<(), (Error, Taken<M::Sequence>)> {
     let start = Instant::now();
-    match logits(engine, &batch) {
+    match logits(engine, forward, &batch) {
         Ok(logits) => {
             let took = start.elapsed();
-            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took });
-            queue.finish(&batch, took, logits);
+            let states = engine.state_cache();
+            watch.ran(Ran { requests: batch.requests(), tokens: batch.tokens(), took, states });
+            queue.finish(&batch, device, took, logits);
             Ok(())
         }
         Err(lost @ Error::DeviceLost { .. }) => Err((lost, batch)),
@@ -94,17 +122,20 @@ fn run<B: Backend, M: Model>(
             queue.fail(&batch, &error);
             Ok(())
         }
-        Err(_) => batch.apart().into_iter().try_for_each(|one| run(engine, queue, watch, one)),
+        Err(_) => {
+            batch.apart().into_iter().try_for_each(|one| run(engine, forward, device, queue, watch, one))
+        }
     }
 }
 
 fn logits<B: Backend, M: Model>(
     engine: &mut Engine<B, M>,
+    forward: Forward<B, M>,
     batch: &Taken<M::Sequence>,
 ) -> Result<Vec<Vec<f32>>> {
     let sequences = batch.sequences();
     // What a panic leaves behind in the engine's device is thrown away with the device.
-    let run = AssertUnwindSafe(|| pollster::block_on(engine.logits(&sequences)));
+    let run = AssertUnwindSafe(|| forward(engine, &sequences));
     catch_unwind(run).unwrap_or_else(|_| {
         let message = "the worker panicked; see standard error".to_owned();
         Err(Error::DeviceLost { device: engine.backend().capabilities().device.clone(), message })

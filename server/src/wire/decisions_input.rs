@@ -1,8 +1,7 @@
 //! The `input` of a Decisions body, and its lists of parts.
 
-use dikast_core::request::Json;
+use dikast_core::request::{Json, picture_marker};
 
-use super::assets::marker;
 use super::failure::Failure;
 use super::fields::{at_most, items, needed, present, string, wrong};
 use super::json::object;
@@ -143,7 +142,7 @@ fn one_part(field: &str, part: &Json, pictures: &mut Pictures) -> Result<Json, F
         }
         "input_image" => {
             pictures.urls.push(text("image_url")?.to_owned());
-            Ok(marker(pictures.urls.len()).into())
+            Ok(picture_marker(pictures.urls.len()).into())
         }
         _ => {
             let message = "an unknown type found; input_text, input_json, input_image, output_text and refusal are allowed";

@@ -50,6 +50,10 @@ pub(crate) enum Kind {
     Method,
     /// An encoding or a type of the body that is not read.
     MediaType,
+    /// The caller's own deadline has passed.
+    Late,
+    /// The key has sent too many requests.
+    Limited,
     /// No place or no time for it now.
     Overloaded,
     /// A fault of the server.
@@ -136,6 +140,17 @@ impl Failure {
         Self { retry_after: Some(retry_after), ..Self::new(Kind::Overloaded, code, message) }
     }
 
+    /// The caller's own deadline has passed. No fault of the server: balancers must not count it as one.
+    pub(crate) fn late(message: impl Into<String>) -> Self {
+        Self::new(Kind::Late, "deadline_exceeded", message)
+    }
+
+    /// A key that has sent too many requests.
+    pub(crate) fn limited(retry_after: Duration) -> Self {
+        let message = "this key has sent too many requests; Retry-After says when it may send the next";
+        Self { retry_after: Some(retry_after), ..Self::new(Kind::Limited, "rate_limit_exceeded", message) }
+    }
+
     /// A fault of the server.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, "internal_error", message)
@@ -149,11 +164,12 @@ impl Failure {
             Kind::Json | Kind::Invalid => 422,
             Kind::NoLabels => 400,
             Kind::TooLong | Kind::TooLarge => 413,
-            Kind::SlowBody => 408,
+            Kind::SlowBody | Kind::Late => 408,
             Kind::Unauthorized => 401,
             Kind::UnknownModel | Kind::NotFound => 404,
             Kind::Method => 405,
             Kind::MediaType => 415,
+            Kind::Limited => 429,
             Kind::Overloaded => 503,
             Kind::Internal => 500,
         }
@@ -199,6 +215,8 @@ impl Failure {
         match self.kind {
             Kind::Unauthorized => "authentication_error",
             Kind::UnknownModel | Kind::NotFound => "not_found_error",
+            Kind::SlowBody | Kind::Late => "timeout_error",
+            Kind::Limited => "rate_limit_error",
             Kind::Overloaded => "overloaded_error",
             Kind::Internal => "internal_error",
             _ => "invalid_request_error",
@@ -214,7 +232,7 @@ impl Failure {
 
     fn tei_type(&self) -> &'static str {
         match self.kind {
-            Kind::Overloaded => "Overloaded",
+            Kind::Limited | Kind::Overloaded | Kind::Late => "Overloaded",
             Kind::Internal => "Backend",
             Kind::Unauthorized => "Unauthorized",
             Kind::UnknownModel | Kind::NotFound => "NotFound",
@@ -225,13 +243,13 @@ impl Failure {
     /// Codes of Workers AI.
     fn cloudflare_code(&self) -> i64 {
         match self.kind {
-            Kind::Json | Kind::SlowBody => 6003,
+            Kind::Json | Kind::SlowBody | Kind::Late => 6003,
             Kind::Invalid | Kind::NoLabels | Kind::MediaType => 5012,
             Kind::TooLong | Kind::TooLarge => 5021,
             Kind::Unauthorized => 10_000,
             Kind::UnknownModel => 7000,
             Kind::NotFound | Kind::Method => 7001,
-            Kind::Overloaded => 3040,
+            Kind::Limited | Kind::Overloaded => 3040,
             Kind::Internal => 5000,
         }
     }

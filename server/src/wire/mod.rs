@@ -2,7 +2,6 @@
 //!
 //! One module a format; nothing here knows HTTP, a model's weights or a device.
 
-pub(crate) mod assets;
 pub(crate) mod choices;
 pub(crate) mod cloudflare;
 pub(crate) mod contract;
@@ -17,6 +16,7 @@ pub(crate) mod json;
 pub(crate) mod labels;
 pub(crate) mod listing;
 mod number;
+pub(crate) mod parts;
 pub(crate) mod path;
 pub(crate) mod systemone;
 pub(crate) mod tei;

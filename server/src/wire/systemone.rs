@@ -1,16 +1,15 @@
 //! System One: `state` and a map of questions.
 
 use dikast_core::answers::{DecideOutput, Decision};
-use dikast_core::request::{Confidence, DecideRequest, Json, Rules};
+use dikast_core::request::{Confidence, DecideRequest, Json, Rules, gather_pictures};
 
-use super::assets;
 use super::failure::Failure;
 
 /// A request. The model's name stays in [`DecideRequest::model`].
 ///
-/// Pictures in the state and in `assets` become pictures of the request, see [`assets::gather`].
+/// Pictures in the state and in `assets` become pictures of the request, see [`gather_pictures`].
 pub(crate) fn request(mut body: Json, confidence: Confidence) -> Result<DecideRequest, Failure> {
-    assets::gather(&mut body)?;
+    gather_pictures(&mut body)?;
     let rules = Rules { scalars: false, ..Rules::default() };
     let mut request = DecideRequest::from_tree(body, &rules)?;
     request.confidence = confidence;
@@ -18,8 +17,8 @@ pub(crate) fn request(mut body: Json, confidence: Confidence) -> Result<DecideRe
 }
 
 /// The response.
-pub(crate) fn response(decision: &Decision, decimals: u8, receipt: bool) -> Json {
-    decision.to_json(&DecideOutput { decimals: Some(decimals), receipt })
+pub(crate) fn response(decision: &Decision, decimals: u8) -> Json {
+    decision.to_json(&DecideOutput { decimals: Some(decimals), receipt: false })
 }
 
 #[cfg(test)]

@@ -24,13 +24,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("conc-01", "load"),
     ("img-02", "media"),
     ("img-03", "media"),
+    ("parity-01", "cases_built"),
 ];
 
 /// Cases that this program does not test, and why.
 const NOT_HERE: &[(&str, &str)] = &[
-    ("parity-01", "goldens of the core (tests/tests)"),
-    ("perf-01", "a measurement, no test"),
-    ("web-01", "the browser's tests"),
+    ("perf-01", "figures in benchmarks/serve; that a refusal costs no device time is in load"),
+    ("web-01", "web-demo/test: both paths of the page against goldens, the first answer's time apart"),
 ];
 
 fn cases() -> Vec<Json> {

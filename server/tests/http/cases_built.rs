@@ -237,3 +237,31 @@ fn choices_on_a_model_for_labels() {
     let refused = post(shared(), "/v1/systemone", body);
     assert_eq!((refused.status, refused.at("error.code").as_str()), (422, Some("unsupported_question_type")));
 }
+
+/// parity-01: scores and their order over HTTP against the reference package's, for every stored case.
+#[test]
+fn served_scores_are_the_references() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/gliclass-mini/expected.json");
+    let stored = Json::parse(std::fs::read_to_string(path).expect("it is there")).expect("JSON");
+    let cases = at(&stored, "cases");
+    let mut worst: f64 = 0.0;
+    for case in list(&cases) {
+        let (text, labels) = (at(case, "text"), at(case, "labels"));
+        for (multi, field) in [(true, "sigmoid"), (false, "softmax")] {
+            let body = format!(
+                r#"{{"inputs":{text},"parameters":{{"candidate_labels":{labels},"multi_label":{multi}}}}}"#
+            );
+            let reply = post(shared(), "/v1/classify/zero-shot", &body);
+            assert_eq!(reply.status, 200, "{reply:?}");
+            let scores = reply.json();
+            assert!(
+                list(&scores).windows(2).all(|w| number(&at(&w[0], "score")) >= number(&at(&w[1], "score")))
+            );
+            for (label, expected) in list(&labels).iter().zip(list(&at(case, field))) {
+                let score = list(&scores).iter().find(|s| at(s, "label") == *label).expect("every label");
+                worst = worst.max((number(&at(score, "score")) - number(expected)).abs());
+            }
+        }
+    }
+    assert!(list(&cases).len() >= 20 && worst < 1e-3, "{} cases, {worst}", list(&cases).len());
+}

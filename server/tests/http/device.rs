@@ -1,4 +1,4 @@
-//! A CPU device with a gate before it, that can be lost.
+//! Devices with a gate before them, that can be lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -24,6 +24,8 @@ struct Inner {
     losses: AtomicUsize,
     broken: AtomicUsize,
     opens: AtomicUsize,
+    away: Mutex<bool>,
+    returned: Condvar,
 }
 
 impl Controls {
@@ -53,20 +55,48 @@ impl Controls {
         self.0.broken.store(1, Ordering::SeqCst);
     }
 
+    /// Devices that are opened from now on stay away.
+    pub(crate) fn keep_away(&self) {
+        *self.0.away.lock().expect("no panic inside") = true;
+    }
+
+    /// They come back.
+    pub(crate) fn bring_back(&self) {
+        *self.0.away.lock().expect("no panic inside") = false;
+        self.0.returned.notify_all();
+    }
+
     /// Times that it was opened.
     pub(crate) fn opens(&self) -> usize {
         self.0.opens.load(Ordering::SeqCst)
     }
 
-    /// A model on this device.
+    /// A model on a CPU device; a loss is told, nothing goes away.
     pub(crate) fn clef(&self) -> ModelSource {
+        self.clef_on(1)
+    }
+
+    /// The same on several devices with one gate.
+    pub(crate) fn clef_on(&self, devices: usize) -> ModelSource {
+        self.source(devices, || Ok(CpuBackend::new()), |_| Err(lost()))
+    }
+
+    /// A model on devices that `open` opens and `lose` ends.
+    pub(crate) fn source<B: Backend + 'static>(
+        &self,
+        devices: usize,
+        open: fn() -> Result<B>,
+        lose: fn(&B) -> Result<()>,
+    ) -> ModelSource {
         let controls = self.clone();
-        ModelSource::new("clef-tiny", clef_files(), move || {
+        ModelSource::on_devices("clef-tiny", clef_files(), devices, move |_| {
+            let away = controls.0.away.lock().expect("no panic inside");
+            drop(controls.0.returned.wait_while(away, |away| *away).expect("no panic inside"));
             if controls.0.broken.load(Ordering::SeqCst) > 0 {
                 return Err(lost());
             }
             controls.0.opens.fetch_add(1, Ordering::SeqCst);
-            Ok(Device { cpu: CpuBackend::new(), controls: controls.clone() })
+            Ok(Device { inner: open()?, controls: controls.clone(), lose })
         })
     }
 }
@@ -75,22 +105,23 @@ fn lost() -> Error {
     Error::DeviceLost { device: "test".into(), message: "gone".into() }
 }
 
-struct Device {
-    cpu: CpuBackend,
+struct Device<B> {
+    inner: B,
     controls: Controls,
+    lose: fn(&B) -> Result<()>,
 }
 
-impl Backend for Device {
-    type Resident = <CpuBackend as Backend>::Resident;
-    type Plan = <CpuBackend as Backend>::Plan;
-    type Snapshot = <CpuBackend as Backend>::Snapshot;
+impl<B: Backend> Backend for Device<B> {
+    type Resident = B::Resident;
+    type Plan = B::Plan;
+    type Snapshot = B::Snapshot;
 
     fn capabilities(&self) -> &Capabilities {
-        self.cpu.capabilities()
+        self.inner.capabilities()
     }
 
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
-        self.cpu.budget(graph, weights, bucket)
+        self.inner.budget(graph, weights, bucket)
     }
 
     fn load(
@@ -99,11 +130,15 @@ impl Backend for Device {
         weights: &Weights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self::Resident> {
-        self.cpu.load(graph, weights, progress)
+        self.inner.load(graph, weights, progress)
+    }
+
+    fn bucket(&self, sizes: &Sizes) -> Sizes {
+        self.inner.bucket(sizes)
     }
 
     fn plan(&self, graph: &Graph, resident: &Self::Resident, bucket: &Sizes) -> Result<Self::Plan> {
-        self.cpu.plan(graph, resident, bucket)
+        self.inner.plan(graph, resident, bucket)
     }
 
     async fn run(
@@ -119,8 +154,8 @@ impl Backend for Device {
         drop(inner.opened.wait_while(shut, |shut| *shut).expect("no panic inside"));
         let take_one = |n: usize| n.checked_sub(1);
         if inner.losses.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take_one).is_ok() {
-            return Err(lost());
+            (self.lose)(&self.inner)?;
         }
-        self.cpu.run(plan, resident, batch, taps).await
+        self.inner.run(plan, resident, batch, taps).await
     }
 }

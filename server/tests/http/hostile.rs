@@ -160,3 +160,56 @@ fn bodies_over_the_common_room_are_refused_for_now() {
     server.stop();
     assert!(server.join().is_ok());
 }
+
+/// Whoever sends everything before it reads sees the refusal, not a reset.
+#[test]
+fn a_client_that_only_sends_learns_why_it_was_refused() {
+    let large = vec![b' '; 20 << 20];
+    let sent = |headers: &[(&str, &str)]| {
+        let whole = request("POST", "/v1/systemone", headers, &large);
+        let mut stream = std::net::TcpStream::connect(shared()).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(300))).expect("set");
+        stream.write_all(&whole).expect("all of it is taken");
+        receive(stream)
+    };
+    assert_eq!(sent(&[]).status, 413);
+    assert_eq!(sent(&[("content-type", "text/plain")]).status, 415);
+    // Whoever asks first is told at once, and sends nothing.
+    let head = b"POST /v1/systemone HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1073741824\r\n\r\n";
+    let reply = receive(open(shared(), head));
+    assert_eq!(reply.status, 413, "{reply:?}");
+}
+
+/// Of what is refused nothing is kept: the server's memory stays where it was.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_bounded_under_refused_bodies() {
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("in kB");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
+    };
+    let before = resident();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            std::thread::spawn(|| {
+                // More than the 13 MiB that are read, sent in pieces of one.
+                let head = b"POST /v1/systemone HTTP/1.1\r\nhost: x\r\ncontent-length: 134217728\r\n\r\n";
+                for _ in 0..4 {
+                    let mut stream = open(shared(), head);
+                    let piece = vec![b'['; 1 << 20];
+                    for _ in 0..32 {
+                        if stream.write_all(&piece).is_err() {
+                            break;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    // Half a GiB was sent. Other tests of this program run beside this one, so the bound is wide.
+    let after = resident();
+    assert!(after < before + 400, "{before} MiB, then {after} MiB");
+    assert_eq!(get(shared(), "/readyz").status, 200);
+}

@@ -115,10 +115,11 @@ fn deadlines_hold() {
     let running = open(address, &request("POST", "/v1/systemone", &[], body(0).as_bytes()));
     until("it runs", || controls.arrived() == 2);
     let late = send(address, "POST", "/v1/systemone", &[("x-request-timeout", "50ms")], body(1).as_bytes());
-    assert_eq!((late.status, late.at("error.code").as_str()), (503, Some("deadline_exceeded")));
+    assert_eq!((late.status, late.at("error.code").as_str()), (408, Some("deadline_exceeded")));
     // Without a deadline of its own, a request waits for its turn no longer than the server's limit.
     let late = post(address, "/v1/systemone", &body(2));
-    assert_eq!((late.status, late.at("error.code").as_str()), (503, Some("deadline_exceeded")));
+    assert_eq!((late.status, late.at("error.code").as_str()), (503, Some("queue_timeout")));
+    assert!(late.header("retry-after").is_some());
     let wrong = send(address, "POST", "/v1/systemone", &[("x-request-timeout", "soon")], body(3).as_bytes());
     assert_eq!(wrong.status, 422);
     assert_eq!(metric(address, DEPTH), 1.0);
@@ -149,6 +150,28 @@ fn answers_do_not_depend_on_the_load() {
     }
     let batches = metric(address, "decisions_batch_size_count{model=\"clef-tiny\"}");
     assert!(batches < 90.0, "{batches} batches for 96 requests");
+    server.stop();
+    assert!(server.join().is_ok());
+    // Nor on how many devices there are.
+    let several = start(config(), vec![Controls::default().clef_on(3)]);
+    let address = several.address();
+    let together: Vec<_> =
+        (0..48).map(|i| (i, thread::spawn(move || post(address, "/v1/systemone", &body(i))))).collect();
+    for (i, thread) in together {
+        let reply = thread.join().expect("an answer");
+        assert_eq!((reply.status, &reply.body), (200, &alone[i]), "{i}");
+    }
+    several.stop();
+    assert!(several.join().is_ok());
+}
+
+/// perf-01, the part that is no time: what is too long never comes near the device.
+#[test]
+fn a_refusal_costs_no_device_time() {
+    let (controls, server) = gated(config());
+    let arrived = controls.arrived();
+    let refused = post(server.address(), "/v1/systemone", &noul(&"far too long ".repeat(20_000)));
+    assert_eq!((refused.status, controls.arrived()), (413, arrived), "{refused:?}");
     server.stop();
     assert!(server.join().is_ok());
 }

@@ -10,3 +10,4 @@ mod media;
 mod operations;
 mod recovery;
 mod support;
+mod tls;

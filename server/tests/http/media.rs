@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::support::{post, shared};
+use crate::support::{post, send, shared};
 
 /// A red picture of 2 × 2 pixels.
 const RED: &[u8] = &[
@@ -40,7 +40,7 @@ fn red() -> String {
 
 const QUESTION: &str = r#""questions":{"a":{"type":"noul","instructions":"Is it red?"}}"#;
 
-/// img-02: six spellings, of which multipart is not read.
+/// img-02: six spellings.
 #[test]
 fn spellings_of_one_picture() {
     let red = red();
@@ -74,14 +74,43 @@ fn spellings_of_one_picture() {
         ),
     );
     assert_eq!(openai.status, 200, "{openai:?}");
-    let multipart = crate::support::send(
-        shared(),
-        "POST",
-        "/v1/systemone",
-        &[("content-type", "multipart/form-data; boundary=x")],
-        b"--x--",
-    );
-    assert_eq!(multipart.status, 415);
+    // The form of the TypeSafe SDK: the JSON, then the picture as it is.
+    let json = r#"{"model":"clef","state":["photo","<pic>"],QUESTION,"assets":{"<pic>":{"type":"image","part":"asset-0"}}}"#
+        .replace("QUESTION", QUESTION);
+    let file = STANDARD.decode(&red).expect("base64");
+    let parts = |boundary: &str, part: &str| {
+        let mut body = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"request\"\r\nContent-Type: application/json\r\n\r\n{json}\r\n\
+             --{boundary}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{part}\"\r\nContent-Type: image/png\r\n\r\n"
+        )
+        .into_bytes();
+        body.extend_from_slice(&file);
+        body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+        body
+    };
+    let form = |path: &str, body: &[u8]| {
+        send(shared(), "POST", path, &[("content-type", "multipart/form-data; boundary=b0")], body)
+    };
+    for path in ["/v1/systemone", "/v1/decisions"] {
+        let reply = form(path, &parts("b0", "asset-0"));
+        assert_eq!((reply.status, &reply.body), (200, &part.body), "{path}");
+    }
+    let broken = parts("b0", "asset-0");
+    for (body, status) in [
+        (&parts("b0", "asset-1")[..], 422),
+        (&parts("b1", "asset-0"), 422),
+        (&broken[..broken.len() - 9], 422),
+        (b"--b0\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n{}\r\n--b0--\r\n", 422),
+        (b"--b0--\r\n", 422),
+        (b"", 422),
+    ] {
+        let reply = form("/v1/systemone", body);
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+    assert_eq!(form("/gliclass", &broken).status, 415);
+    let nameless =
+        send(shared(), "POST", "/v1/systemone", &[("content-type", "multipart/form-data")], &broken);
+    assert_eq!(nameless.status, 415);
 }
 
 /// img-03, and other pictures that are none.

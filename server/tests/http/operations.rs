@@ -7,7 +7,7 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::request::Json;
 use dikast_server::{Config, ModelSource, ServeError, Server};
 
-use crate::support::{at, clef_files, config, get, list, map, metric, noul, post, send, shared};
+use crate::support::{at, clef_files, config, get, list, map, metric, noul, post, send, shared, short};
 
 /// ops-01, the part while weights load.
 #[test]
@@ -84,8 +84,37 @@ fn answers_name_the_served_model_and_the_receipt_says_more() {
         send(shared(), "POST", "/v1/systemone", &[("x-dikast-receipt", "true")], noul("x").as_bytes());
     assert_eq!(reply.at("model").as_str(), Some("clef-tiny"));
     assert_eq!(reply.at("x_receipt.backend").as_str(), Some("cpu"));
+    assert!(reply.at("x_receipt.build").as_str().is_some_and(|b| b.starts_with("dikast ")));
+    let header = reply.header("x-dikast-receipt").expect("the same as a header");
+    assert_eq!(header, reply.at("x_receipt").to_string());
     assert!(reply.header("x-queue-ms").is_some() && reply.header("x-inference-ms").is_some());
     assert_eq!(post(shared(), "/v1/systemone", &noul("x")).at("x_receipt"), Json::Null);
+}
+
+/// Every route gives the receipt, with the digest that `dikast inspect --digest` prints.
+#[test]
+fn receipts_come_with_every_form() {
+    let ask = |path: &str, body: &str| {
+        let address = if path == "/gliclass" { short() } else { shared() };
+        let reply = send(address, "POST", path, &[("x-dikast-receipt", "true")], body.as_bytes());
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        Json::parse(reply.header("x-dikast-receipt").expect("a receipt")).expect("JSON")
+    };
+    let cut = r#"{"texts":["one","TEXT"],"labels":["a","b"],"truncate":true}"#
+        .replace("TEXT", &"far too long a text ".repeat(400));
+    crate::support::until("the digest is there", || {
+        at(&ask("/gliclass", &cut), "checkpoint_digest").as_str().is_some_and(|digest| digest.len() == 64)
+    });
+    let labels = ask("/gliclass", &cut);
+    let number = |path: &str| at(&labels, path).as_f64().expect("a number");
+    assert!(number("dropped_text_tokens") > 0.0 && number("tokens") > 256.0, "{labels}");
+    assert_eq!(at(&labels, "device").as_str().map(str::is_empty), Some(false));
+    let openai = r#"{"model":"clef","input":"x","questions":[{"type":"predicate","instructions":"Is it?"}]}"#;
+    assert_eq!(at(&ask("/v1/decisions", openai), "model").as_str(), Some("clef-tiny"));
+    let path = "/client/v4/accounts/a/ai/run/@cf/cloudflare/clef";
+    assert!(at(&ask(path, &noul("x")), "build").as_str().is_some());
+    let digest = get(short(), "/info").at("models.0.checkpoint_digest");
+    assert_eq!(digest, at(&labels, "checkpoint_digest"));
 }
 
 #[test]
@@ -127,6 +156,8 @@ fn counters_have_their_names() {
         "decisions_input_tokens_total",
         "decisions_questions_total",
         "decisions_truncated_total",
+        "decisions_state_cache_hits_total",
+        "decisions_state_cache_bytes",
         "build_info",
     ] {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}");
@@ -154,6 +185,8 @@ fn unknown_routes_and_methods_say_so() {
     assert!(method.at("error.message").as_str().is_some());
     let page = get(shared(), "/");
     assert!(page.body.contains("<title>Dikast</title>") && page.header("content-security-policy").is_some());
+    let docs = get(shared(), "/docs");
+    assert!(docs.body.contains("openapi.json") && docs.header("content-security-policy").is_some());
     let other = post(shared(), "/v1/systemone", r#"{"model":"clef","input":"x","questions":[]}"#);
     assert_eq!(other.status, 422);
     assert!(other.body.contains("/v1/decisions"), "{}", other.body);

@@ -51,7 +51,7 @@ pub(crate) fn write(dir: &Path, recipe: &Recipe, progress: &mut dyn FnMut(u64, u
 }
 
 /// Configurations and tokenizer by name: those of a folder, or those of the releases.
-fn small_files(recipe: &Recipe) -> Result<Vec<(&'static str, Vec<u8>)>> {
+pub(super) fn small_files(recipe: &Recipe) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let mut json = recipe.config.clone();
     if let Some(fields) = json.as_object_mut() {
         fields.remove("quantization_config");
@@ -77,7 +77,7 @@ fn small_files(recipe: &Recipe) -> Result<Vec<(&'static str, Vec<u8>)>> {
 }
 
 /// The tensors of these configurations, all of which are read as the engine will read them.
-fn expected(files: &[(&'static str, Vec<u8>)]) -> Result<Expected> {
+pub(super) fn expected(files: &[(&'static str, Vec<u8>)]) -> Result<Expected> {
     let of =
         |name: &str| files.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, bytes)| bytes.as_slice());
     ProcessorConfig::from_json(of(PROCESSOR_CONFIG))?;

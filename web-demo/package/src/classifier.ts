@@ -1,47 +1,19 @@
-/** The package's one class: a model in a worker. */
+/** Zero-shot classification: any labels for a text. */
 
-import { missingNeeds, unsupportedBrowser } from './compatibility.js';
-import { DikastError, asDikastError, cancelled } from './errors.js';
-import type { CacheChoice, FromWorker, ToWorker, WireError, WireSource } from './protocol.js';
-import type { Backend, Classification, Labels, ModelInfo, Progress, RequestOptions, Source } from './types.js';
-
-export interface LoadOptions {
-  /** Called often; never after the promise settled. */
-  progress?: (progress: Progress) => void;
-  /** Cancels loading; what was downloaded so far is kept and continued by the next attempt. */
-  signal?: AbortSignal;
-  /** `auto` (default): WebGPU where it is there and worth it, otherwise the CPU. */
-  backend?: Backend | 'auto';
-  /** Where to keep the files; `auto` by default. */
-  cache?: CacheChoice;
-}
+import { Engine, type LoadOptions } from './engine.js';
+import type { Classification, Labels, ModelInfo, RequestOptions, Source } from './types.js';
 
 export interface ClassifyOptions extends RequestOptions {
   /** Gives the request up: it is taken out of the queue, or its answer is thrown away. */
   signal?: AbortSignal;
 }
 
-interface Job {
-  id: number;
-  request: string;
-  resolve: (answer: Classification) => void;
-  reject: (error: DikastError) => void;
-}
-
-/** A model, ready to answer. Make one with {@link Classifier.load}. */
+/** A GLiClass model, ready to answer. Make one with {@link Classifier.load}. */
 export class Classifier {
-  readonly #options: LoadOptions;
-  readonly #source: WireSource;
-  #worker: Promise<Worker> | undefined;
-  #info!: ModelInfo;
-  #disposed = false;
-  #queue: Job[] = [];
-  #running: Job | undefined;
-  #nextId = 1;
+  readonly #engine: Engine<ModelInfo>;
 
-  private constructor(source: WireSource, options: LoadOptions) {
-    this.#source = source;
-    this.#options = options;
+  private constructor(engine: Engine<ModelInfo>) {
+    this.#engine = engine;
   }
 
   /**
@@ -50,18 +22,12 @@ export class Classifier {
    * @throws DikastError
    */
   static async load(source: Source, options: LoadOptions = {}): Promise<Classifier> {
-    const { signal } = options;
-    const missing = missingNeeds();
-    if (missing.length > 0) throw unsupportedBrowser(missing);
-    if (signal?.aborted) throw cancelled();
-    const classifier = new Classifier(wireSource(source), options);
-    await classifier.#start(options.progress, signal);
-    return classifier;
+    return new Classifier(await Engine.load<ModelInfo>('classifier', source, options));
   }
 
   /** What was loaded and where it runs. */
   get info(): ModelInfo {
-    return this.#info;
+    return this.#engine.info;
   }
 
   /**
@@ -69,154 +35,20 @@ export class Classifier {
    *
    * @throws DikastError
    */
-  classify(text: string, labels: Labels, options: ClassifyOptions = {}): Promise<Classification> {
+  async classify(text: string, labels: Labels, options: ClassifyOptions = {}): Promise<Classification> {
     const { signal, ...fields } = options;
-    if (this.#disposed || signal?.aborted) return Promise.reject(cancelled());
-    return new Promise((resolve, reject) => {
-      const request = JSON.stringify({ text, labels, ...fields });
-      const job: Job = { id: this.#nextId++, request, resolve, reject };
-      signal?.addEventListener('abort', () => this.#giveUp(job), { once: true });
-      this.#queue.push(job);
-      this.#next();
-    });
+    const written = await this.#engine.ask(JSON.stringify({ text, labels, ...fields }), '', signal);
+    const answer = JSON.parse(written.text) as Omit<Classification, 'timing'>;
+    return { ...answer, timing: { engine_ms: written.engine_ms } };
   }
 
   /** Gives up every request that has no answer yet. */
   cancel(): void {
-    const waiting = this.#queue.splice(0);
-    if (this.#running) waiting.push(this.#running);
-    for (const job of waiting) job.reject(cancelled());
+    this.#engine.cancel();
   }
 
   /** Gives everything back: requests are cancelled, the worker and its memory go. */
   dispose(): void {
-    this.#disposed = true;
-    this.cancel();
-    this.#worker?.then((worker) => worker.terminate()).catch(() => {});
-    this.#worker = undefined;
+    this.#engine.dispose();
   }
-
-  #giveUp(job: Job): void {
-    this.#queue = this.#queue.filter((other) => other !== job);
-    job.reject(cancelled());
-  }
-
-  #next(): void {
-    if (this.#running || this.#disposed) return;
-    const job = this.#queue.shift();
-    if (!job) return;
-    this.#running = job;
-    // After a crash there is no worker: the request that comes next brings the model back, from the cache.
-    (this.#worker ?? this.#start(undefined, undefined)).then(
-      (worker) => worker.postMessage({ type: 'classify', id: job.id, request: job.request } satisfies ToWorker),
-      (error: unknown) => this.#settle(job.id, (running) => running.reject(asDikastError(error))),
-    );
-  }
-
-  #settle(id: number, how: (job: Job) => void): void {
-    const job = this.#running;
-    if (job?.id !== id) return;
-    this.#running = undefined;
-    how(job);
-    this.#next();
-  }
-
-  #start(progress: LoadOptions['progress'], signal: AbortSignal | undefined): Promise<Worker> {
-    const starting = this.#spawn(progress, signal);
-    this.#worker = starting;
-    starting.catch(() => {
-      if (this.#worker === starting) this.#worker = undefined;
-    });
-    return starting;
-  }
-
-  #spawn(progress: LoadOptions['progress'], signal: AbortSignal | undefined): Promise<Worker> {
-    return new Promise((resolve, reject) => {
-      const worker = new Worker(new URL('./worker/main.js', import.meta.url), { type: 'module', name: 'dikast' });
-      const fail = (error: DikastError): void => {
-        worker.terminate();
-        reject(error);
-      };
-      const abort = (): void => fail(cancelled());
-      signal?.addEventListener('abort', abort, { once: true });
-      worker.addEventListener('error', (event) => {
-        // A script that did not load has no message.
-        const detail = event.message || 'the worker did not start';
-        const error = new DikastError({ kind: 'Crashed', detail }, `the engine stopped: ${detail}`);
-        fail(error);
-        this.#crashed(error);
-      });
-      worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
-        switch (data.type) {
-          case 'progress':
-            if (!signal?.aborted) progress?.(data.progress);
-            break;
-          case 'loaded':
-            signal?.removeEventListener('abort', abort);
-            this.#info = data.info;
-            if (this.#disposed) worker.terminate();
-            resolve(worker);
-            break;
-          case 'load-failed':
-            signal?.removeEventListener('abort', abort);
-            fail(revived(data.error));
-            break;
-          case 'answer':
-            this.#settle(data.id, (job) => job.resolve(data.answer));
-            break;
-          case 'failed': {
-            const error = revived(data.error);
-            if (error.kind === 'Crashed') {
-              worker.terminate();
-              this.#worker = undefined;
-            }
-            this.#settle(data.id, (job) => job.reject(error));
-            break;
-          }
-        }
-      });
-      worker.postMessage({
-        type: 'load',
-        source: this.#source,
-        backend: this.#options.backend ?? 'auto',
-        cache: this.#options.cache ?? 'auto',
-      } satisfies ToWorker);
-    });
-  }
-
-  #crashed(error: DikastError): void {
-    this.#worker = undefined;
-    if (this.#running) this.#settle(this.#running.id, (job) => job.reject(error));
-  }
-}
-
-function revived({ info, message }: WireError): DikastError {
-  return new DikastError(info, message);
-}
-
-function wireSource(source: Source): WireSource {
-  if (typeof source === 'string' || source instanceof URL) return remote(source, undefined);
-  if ('base' in source) return remote(source.base, source.manifest);
-  return { type: 'files', files: [...source] };
-}
-
-function remote(base: string | URL, manifest: Extract<WireSource, { type: 'remote' }>['manifest']): WireSource {
-  let url: URL;
-  try {
-    url = new URL(base, document.baseURI);
-  } catch {
-    throw new DikastError(
-      { kind: 'InvalidRequest', field: 'source', detail: 'not an address' },
-      `invalid request: source: ${JSON.stringify(String(base))} is not an address`,
-    );
-  }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new DikastError(
-      { kind: 'InvalidRequest', field: 'source', detail: 'not an http address' },
-      `invalid request: source: ${url.protocol} found, http: or https: is allowed`,
-    );
-  }
-  // A folder: whatever is joined to it comes below it.
-  if (!url.pathname.endsWith('/')) url.pathname += '/';
-  return { type: 'remote', base: url.href, manifest };
 }

@@ -1,9 +1,12 @@
 /** Messages between the page and the worker. */
 
 import type { ErrorInfo } from './errors.js';
-import type { Backend, Classification, Manifest, ModelInfo, Progress } from './types.js';
+import type { Backend, LoadedModel, Manifest, Progress } from './types.js';
 
 export type CacheChoice = 'auto' | 'opfs' | 'cache-storage' | 'none';
+
+/** What kind of model a checkpoint has to be. */
+export type Family = 'classifier' | 'decider';
 
 export type WireSource =
   | { type: 'remote'; base: string; manifest: Manifest | undefined }
@@ -11,12 +14,13 @@ export type WireSource =
 
 export interface LoadMessage {
   type: 'load';
+  family: Family;
   source: WireSource;
   backend: Backend | 'auto';
   cache: CacheChoice;
 }
 
-export type ToWorker = LoadMessage | { type: 'classify'; id: number; request: string };
+export type ToWorker = LoadMessage | { type: 'ask'; id: number; request: string; options: string };
 
 export interface WireError {
   info: ErrorInfo;
@@ -25,7 +29,7 @@ export interface WireError {
 
 export type FromWorker =
   | { type: 'progress'; progress: Progress }
-  | { type: 'loaded'; info: ModelInfo }
+  | { type: 'loaded'; info: LoadedModel }
   | { type: 'load-failed'; error: WireError }
-  | { type: 'answer'; id: number; answer: Classification }
+  | { type: 'answer'; id: number; text: string; engine_ms: number }
   | { type: 'failed'; id: number; error: WireError };

@@ -99,9 +99,9 @@ export interface Progress {
 }
 
 /** What was loaded and where it runs. */
-export interface ModelInfo {
+export interface LoadedModel {
   name: string;
-  /** How the encoder's projections are stored, for example `BF16`. */
+  /** How the large projections are stored, for example `BF16`. */
   format: string;
   weight_bytes: number;
   /** Steps of the forward pass. */
@@ -116,14 +116,6 @@ export interface ModelInfo {
   /** Features and limits of the device, for people. */
   details: Record<string, string>;
   memory: { device_weights: number; host_tables: number; activations: number };
-  architecture: {
-    layers: number;
-    width: number;
-    heads: number;
-    vocabulary: number;
-    scorer: string;
-    max_labels: number | null;
-  };
   /** Where the bytes came from and where they are kept. */
   origin: {
     from: 'network' | 'cache' | 'files' | 'mixed';
@@ -135,4 +127,30 @@ export interface ModelInfo {
   };
   /** Milliseconds of loading by stage. */
   timing: { program_ms: number; files_ms: number; check_ms: number; prepare_ms: number };
+}
+
+/** What a `Classifier` has loaded. */
+export interface ModelInfo extends LoadedModel {
+  architecture: {
+    layers: number;
+    width: number;
+    heads: number;
+    vocabulary: number;
+    scorer: string;
+    max_labels: number | null;
+  };
+}
+
+/** What a `Decider` has loaded. */
+export interface DeciderInfo extends LoadedModel {
+  architecture: {
+    layers: number;
+    /** How many of the layers are full attention; the others are Gated DeltaNet. */
+    full_attention_layers: number;
+    width: number;
+    heads: number;
+    vocabulary: number;
+    vision_layers: number;
+    head_width: number;
+  };
 }

@@ -5,37 +5,34 @@ import { copyFileSync, createReadStream, mkdirSync, readFileSync } from 'node:fs
 import { basename, join, resolve } from 'node:path';
 import type { Plugin } from 'vite';
 
-const FILES = ['config.json', 'tokenizer.json', 'model.safetensors'];
-const MODULE = 'virtual:default-model';
-
-/** `import model from 'virtual:default-model'` gives `{ base, manifest }` of the folder's files. */
-export function defaultModel(folder: string): Plugin {
+/** `import model from module` gives `{ base, manifest }` of these files of the folder. */
+export function defaultModel(module: string, folder: string, files: readonly string[]): Plugin {
   const name = basename(folder);
   const base = `models/${name}/`;
   let source = '';
   let output = '';
   return {
-    name: 'default-model',
+    name: `default-model-${name}`,
     configResolved(config) {
       source = resolve(config.root, folder);
       output = resolve(config.root, config.build.outDir, base);
     },
-    resolveId: (id) => (id === MODULE ? `\0${MODULE}` : undefined),
+    resolveId: (id) => (id === module ? `\0${module}` : undefined),
     load(id) {
-      if (id !== `\0${MODULE}`) return undefined;
-      const files = Object.fromEntries(FILES.map((file) => [file, facts(join(source, file))]));
-      return `export default ${JSON.stringify({ base, manifest: { name, files } })}`;
+      if (id !== `\0${module}`) return undefined;
+      const known = Object.fromEntries(files.map((file) => [file, facts(join(source, file))]));
+      return `export default ${JSON.stringify({ base, manifest: { name, files: known } })}`;
     },
     configureServer(server) {
       server.middlewares.use(`/${base}`, (request, response, next) => {
-        const file = FILES.find((file) => request.url === `/${file}`);
+        const file = files.find((file) => request.url === `/${file}`);
         if (file) createReadStream(join(source, file)).pipe(response);
         else next();
       });
     },
     writeBundle() {
       mkdirSync(output, { recursive: true });
-      for (const file of FILES) copyFileSync(join(source, file), join(output, file));
+      for (const file of files) copyFileSync(join(source, file), join(output, file));
     },
   };
 }

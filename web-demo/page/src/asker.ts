@@ -1,37 +1,33 @@
 /** Answers as one types: waits for a pause, and only the latest question counts. */
 
-import { type Classification, type Classifier, DikastError } from 'dikast-web';
+import type { DikastError } from 'dikast-web';
 
-export interface Question {
-  text: string;
-  labels: readonly string[];
-  single: boolean;
-  threshold: number;
-}
+/** Answers one question. */
+export type Answerer<Question, Answer> = (question: Question, signal: AbortSignal) => Promise<Answer>;
 
-export interface Listener {
+export interface Listener<Question, Answer> {
   /** There is a new question; what is shown is now old. */
   asked(): void;
-  answered(answer: Classification, question: Question): void;
+  answered(answer: Answer, question: Question): void;
   failed(error: DikastError): void;
 }
 
 /** Long enough to skip most keystrokes, short enough to feel live. */
 export const PAUSE_MS = 90;
 
-export class Asker {
-  readonly #listener: Listener;
-  #classifier: Classifier | undefined;
+export class Asker<Question, Answer> {
+  readonly #listener: Listener<Question, Answer>;
+  #answerer: Answerer<Question, Answer> | undefined;
   #timer = 0;
   #current: AbortController | undefined;
 
-  constructor(listener: Listener) {
+  constructor(listener: Listener<Question, Answer>) {
     this.#listener = listener;
   }
 
-  /** The model that answers from now on; `undefined` while there is none. */
-  use(classifier: Classifier | undefined): void {
-    this.#classifier = classifier;
+  /** What answers from now on; `undefined` while there is no model. */
+  use(answerer: Answerer<Question, Answer> | undefined): void {
+    this.#answerer = answerer;
     this.#current?.abort();
   }
 
@@ -53,18 +49,13 @@ export class Asker {
   }
 
   async #send(question: Question): Promise<void> {
-    const classifier = this.#classifier;
-    if (!classifier) return;
+    const answerer = this.#answerer;
+    if (!answerer) return;
     this.#current?.abort();
     const current = new AbortController();
     this.#current = current;
     try {
-      const answer = await classifier.classify(question.text, question.labels, {
-        multi_label: !question.single,
-        threshold: question.threshold,
-        truncation: 'text',
-        signal: current.signal,
-      });
+      const answer = await answerer(question, current.signal);
       if (current.signal.aborted) return;
       this.#listener.answered(answer, question);
       // What has been typed since waits for its pause: this answer is old already.

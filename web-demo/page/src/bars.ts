@@ -27,10 +27,6 @@ export class Bars {
     if (!calm.matches) this.#glide(before);
   }
 
-  hide(): void {
-    this.#list.hidden = true;
-  }
-
   /** Says that what is shown belongs to an earlier text. */
   stale(stale: boolean): void {
     this.#list.classList.toggle('stale', stale);

@@ -1,6 +1,6 @@
 /** What is loaded, where it runs, and what this browser can do. */
 
-import type { Compatibility, ModelInfo } from 'dikast-web';
+import type { Compatibility, DeciderInfo, LoadedModel, ModelInfo } from 'dikast-web';
 
 import { element, make } from './dom.ts';
 import { bytes, count, milliseconds } from './format.ts';
@@ -10,8 +10,19 @@ type Facts = [name: string, value: string][];
 /** What the engine asks an adapter for; a browser lists many more. */
 const GPU_FEATURES = ['shader-f16', 'subgroups', 'timestamp-query'];
 
-export function showModel(info: ModelInfo): void {
-  const { architecture: shape, origin, timing } = info;
+export function showModel({ architecture: shape, ...info }: ModelInfo): void {
+  const labels = shape.max_labels === null ? '' : `, ${count(shape.max_labels)} labels`;
+  const heads = `${shape.heads} heads, ${shape.scorer} scorer`;
+  show(info, `${shape.layers} layers, width ${count(shape.width)}, ${heads}`, shape.vocabulary, labels);
+}
+
+export function showDecider({ architecture: shape, ...info }: DeciderInfo): void {
+  const layers = `${shape.layers} layers, ${shape.full_attention_layers} of them full attention`;
+  show(info, `${layers}, width ${count(shape.width)}; ${shape.vision_layers} for pictures`, shape.vocabulary, '');
+}
+
+function show(info: LoadedModel, shape: string, vocabulary: number, limits: string): void {
+  const { origin, timing } = info;
   const kept = { opfs: 'kept in this browser', 'cache-storage': 'kept in this browser', none: 'not kept' }[origin.cached];
   const from = {
     network: `downloaded (${bytes(origin.fetched_bytes)}), ${kept}`,
@@ -21,10 +32,10 @@ export function showModel(info: ModelInfo): void {
   }[origin.from];
   const facts: Facts = [
     ['Name', info.name],
-    ['Shape', `${shape.layers} layers, width ${count(shape.width)}, ${shape.heads} heads, ${shape.scorer} scorer`],
+    ['Shape', shape],
     ['Weights', `${bytes(info.weight_bytes)}, ${info.format}`],
-    ['Vocabulary', `${count(shape.vocabulary)} tokens`],
-    ['Limit', `${count(info.max_tokens)} tokens${shape.max_labels === null ? '' : `, ${count(shape.max_labels)} labels`}`],
+    ['Vocabulary', `${count(vocabulary)} tokens`],
+    ['Limit', `${count(info.max_tokens)} tokens${limits}`],
     ['From', from],
     ['Checked', origin.verified ? 'SHA-256 of every file' : 'structure and values; no sums were published'],
     ['Runs on', info.backend === 'cpu' ? 'CPU, WebAssembly with SIMD' : `GPU, ${info.device}, by WebGPU`],

@@ -1,6 +1,7 @@
-/** The page: what is asked on the left, the verdict on the right, the model behind it. */
+/** The page: labels for a text in one tab, typed questions in the other; what is asked on the left, the verdict on the right. */
 
 import {
+  type Classification,
   Classifier,
   DikastError,
   type Source,
@@ -8,8 +9,9 @@ import {
   clearCache,
 } from 'dikast-web';
 
-import { Asker, PAUSE_MS, type Question } from './asker.ts';
+import { Asker, PAUSE_MS } from './asker.ts';
 import { Chips } from './chips.ts';
+import { Questions } from './decide/tab.ts';
 import { chooseDevice, chosenDevice, watchDevice } from './device.ts';
 import { element, make } from './dom.ts';
 import { EXAMPLES, type ExampleText } from './examples.ts';
@@ -19,23 +21,32 @@ import { concernsGpu } from './messages.ts';
 import { keepPage } from './offline.ts';
 import { BUILTIN, initialSource, watchSources } from './source.ts';
 import { showState } from './state.ts';
+import { startTabs, tab } from './tabs.ts';
 import { startTheme } from './theme.ts';
 import { Verdict } from './verdict.ts';
+
+interface Question {
+  text: string;
+  labels: readonly string[];
+  single: boolean;
+  threshold: number;
+}
 
 const text = element('text', HTMLTextAreaElement);
 const threshold = element('threshold', HTMLInputElement);
 const sourceNote = element('source-note', HTMLParagraphElement);
 const verdict = new Verdict();
 const chips = new Chips(() => changed());
-const asker = new Asker({
+const asker = new Asker<Question, Classification>({
   asked: () => verdict.bars.stale(true),
-  answered: (answer) => classifier && verdict.answer(answer, classifier.info),
+  answered: (answer) => classifier && verdict.judged(answer, classifier.info),
   failed: (error) => {
     const cpu = concernsGpu(error);
     verdict.failure(error, { retry: cpu || error.kind === 'Crashed', cpu, back: false });
   },
 });
 
+const questions = new Questions();
 let classifier: Classifier | undefined;
 let loading: { source: Source; controller: AbortController } | undefined;
 let failedSource: Source | undefined;
@@ -78,16 +89,28 @@ async function load(source: Source): Promise<void> {
 }
 
 function ready(loaded: Classifier, source: Source): void {
+  asker.use(answerer(loaded));
+  changed(0);
+  // The header and the facts are those of the tab that is seen.
+  if (tab() === 'questions') return;
   const where = loaded.info.backend === 'cpu' ? 'CPU' : 'GPU';
   showState('ready', `Ready on the ${where}`);
   showModel(loaded.info);
   element('builtin', HTMLButtonElement).hidden = source === BUILTIN;
   document.documentElement.dataset['model'] = loaded.info.name;
-  asker.use(loaded);
-  changed(0);
   void keepPage().then((kept) => {
-    if (kept && loaded.info.origin.cached !== 'none') showState('ready', `Ready on the ${where}`, ', works offline');
+    if (kept && tab() === 'labels' && loaded.info.origin.cached !== 'none') showState('ready', `Ready on the ${where}`, ', works offline');
   });
+}
+
+function answerer(loaded: Classifier) {
+  return (question: Question, signal: AbortSignal): Promise<Classification> =>
+    loaded.classify(question.text, question.labels, {
+      multi_label: !question.single,
+      threshold: question.threshold,
+      truncation: 'text',
+      signal,
+    });
 }
 
 /** The way back from a failed load: the model that is still there, or the built-in one. */
@@ -141,10 +164,18 @@ function exampleButton(example: ExampleText): HTMLLIElement {
   return make('li', {}, button);
 }
 
+/** Shows one of the tabs; each loads its model when it is first seen. */
+async function showTab(): Promise<void> {
+  document.documentElement.dataset['tab'] = tab();
+  if (tab() === 'questions') return questions.show();
+  if (classifier && !loading) return ready(classifier, current);
+  if (!loading && !failedSource) await load(initialSource('model'));
+}
+
 /** What nobody foresaw still gets its message. */
 function unforeseen(reason: unknown): void {
   const error = reason instanceof DikastError ? reason : new DikastError({ kind: 'Internal' }, String(reason));
-  verdict.failure(error, { retry: true, cpu: false, back: false });
+  (tab() === 'questions' ? questions.card : verdict).failure(error, { retry: true, cpu: false, back: false });
   showState('failed', 'Stopped');
 }
 
@@ -164,16 +195,17 @@ async function start(): Promise<void> {
   element('forget', HTMLButtonElement).addEventListener('click', () => {
     void clearCache().then(() => (sourceNote.textContent = 'Nothing is kept any more; the model in use stays until you leave.'));
   });
-  watchDevice(() => void load(loading?.source ?? failedSource ?? current));
+  watchDevice(() => void (tab() === 'questions' ? questions.again() : load(loading?.source ?? failedSource ?? current)));
   element('failure-cpu', HTMLButtonElement).addEventListener('click', () => {
     chooseDevice('cpu');
     void load(failedSource ?? current);
   });
-  watchSources((source) => void load(source));
+  watchSources((source) => void (tab() === 'questions' ? questions.take(source) : load(source)));
   const first = EXAMPLES[0];
   if (first) use(first);
 
-  await load(initialSource());
+  startTabs(() => void showTab());
+  await showTab();
   // Measured from the navigation on, for whoever looks.
   document.documentElement.dataset['ready'] = milliseconds(performance.now());
   // Looking for a graphics device takes long enough to be worth waiting with.

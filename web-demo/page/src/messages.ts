@@ -65,7 +65,7 @@ export function explain(error: DikastError): Message {
         : {
             title: 'Another kind of model',
             text: `The engine does not run this: ${info.need}.`,
-            hint: 'It runs GLiClass models with an mT5 encoder. The weights were not downloaded.',
+            hint: 'For labels it runs GLiClass models with an mT5 encoder, for questions CLEF models. The weights were not downloaded.',
           };
     case 'NoAdapter':
       return { title: 'No WebGPU here', text: `${sentence(info.reason)}.`, hint: 'The CPU can answer instead.' };
@@ -133,6 +133,20 @@ function tooLarge(what: string, actual: number, limit: number): Message {
       title: 'Too many labels',
       text: `${count(actual)} labels are over the limit of ${count(limit)}.`,
       hint: 'Remove some of them.',
+    };
+  }
+  if (what === 'images') {
+    return {
+      title: 'Too many pictures',
+      text: `${count(actual)} pictures are over the limit of ${count(limit)}.`,
+      hint: 'Remove some of them.',
+    };
+  }
+  if (what.startsWith('tokens of state')) {
+    return {
+      title: 'Too long for this model',
+      text: `State, questions and pictures are ${count(actual)} tokens; the model reads ${count(limit)}.`,
+      hint: 'Shorten the state, or ask fewer questions at once.',
     };
   }
   return {

@@ -1,15 +1,17 @@
 /** Where a model comes from: the built-in one, an address, a dropped or picked folder. */
 
 import { type Source, droppedFiles } from 'dikast-web';
+import builtinDecider from 'virtual:default-decider';
 import builtin from 'virtual:default-model';
 
 import { element } from './dom.ts';
 
 export const BUILTIN: Source = builtin;
+export const BUILTIN_DECIDER: Source = builtinDecider;
 
-/** The source that the page's own address asks for: `?model=ADDRESS`, otherwise the built-in model. */
-export function initialSource(): Source {
-  return new URLSearchParams(location.search).get('model') ?? BUILTIN;
+/** The source that the page's own address asks for: `?model=ADDRESS`, `?decider=ADDRESS`, otherwise a built-in model. */
+export function initialSource(key: 'model' | 'decider'): Source {
+  return new URLSearchParams(location.search).get(key) ?? (key === 'model' ? BUILTIN : BUILTIN_DECIDER);
 }
 
 /** Calls `chosen` with every source that a person chooses. */

@@ -3,3 +3,8 @@ declare module 'virtual:default-model' {
   const model: Required<RemoteSource> & { base: string };
   export default model;
 }
+declare module 'virtual:default-decider' {
+  import type { RemoteSource } from 'dikast-web';
+  const model: Required<RemoteSource> & { base: string };
+  export default model;
+}

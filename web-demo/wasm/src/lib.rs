@@ -5,11 +5,12 @@
 //! drives it: `Loader` takes a checkpoint's files as they arrive, `Model` answers.
 #![cfg(target_arch = "wasm32")]
 
-mod answer;
 mod error;
+mod family;
 mod incoming;
 mod loader;
 mod model;
+mod options;
 mod panic;
 mod webgpu;
 

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dikast_core::checkpoint::{Blob, ModelFiles, parse_sums, weight_files};
-use dikast_core::models::gliclass::{GliClass, GliClassConfig, Preface};
+use dikast_core::models::clef::{Clef, ClefPreface};
+use dikast_core::models::gliclass::{GliClass, Preface};
 use dikast_core::{Error, Result as CoreResult};
 use js_sys::{Function, Uint8Array};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::error::{Result, thrown};
+use crate::family::{Family, Small};
 use crate::incoming::Incoming;
-use crate::model::Model;
+use crate::model::{Model, On};
 
 const CONFIG: &str = "config.json";
 
@@ -26,15 +28,38 @@ pub struct Loader {
     name: String,
     files: BTreeMap<String, Blob>,
     incoming: Option<Incoming>,
-    preface: Option<Preface>,
+    small: Kind,
+}
+
+/// The model family, with its small files once they are checked.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a loader has one")]
+enum Kind {
+    Classifier(Option<Preface>),
+    Decider(Option<ClefPreface>),
 }
 
 #[wasm_bindgen]
 impl Loader {
-    /// Of a model that is to be called `name`.
+    /// Of a model that is to be called `name`; `family` is `classifier` or `decider`.
     #[wasm_bindgen(constructor)]
-    pub fn new(name: String) -> Self {
-        Self { name, files: BTreeMap::new(), incoming: None, preface: None }
+    pub fn new(name: String, family: &str) -> Result<Self> {
+        let small = match family {
+            "classifier" => Kind::Classifier(None),
+            "decider" => Kind::Decider(None),
+            other => return Err(thrown(&Error::Internal(format!("no model family {other:?}")))),
+        };
+        Ok(Self { name, files: BTreeMap::new(), incoming: None, small })
+    }
+
+    /// The files that [`Loader::check`] reads, in order.
+    #[wasm_bindgen(js_name = smallFiles)]
+    pub fn small_files(&self) -> Vec<String> {
+        let names = match self.small {
+            Kind::Classifier(_) => Preface::FILES,
+            Kind::Decider(_) => <ClefPreface as Small>::FILES,
+        };
+        names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     /// Starts a file; `expected` bytes, 0 when unknown. A file that was not ended is dropped. `sum`: compute its
@@ -79,34 +104,43 @@ impl Loader {
         Ok(Value::Object(sums).to_string())
     }
 
-    /// Checks the configuration alone: whether it is of a supported architecture.
+    /// Checks the configuration alone: whether it is of the family's architecture.
     #[wasm_bindgen(js_name = checkConfig)]
     pub fn check_config(&self) -> Result<()> {
-        let read = |files: &ModelFiles| GliClassConfig::from_json(files.read(CONFIG)?.bytes());
-        read(&self.model_files()).map(|_| ()).map_err(|e| thrown(&e))
+        let files = self.model_files();
+        let config = files.read(CONFIG).map_err(|e| thrown(&e))?.bytes();
+        match self.small {
+            Kind::Classifier(_) => Preface::check_config(config),
+            Kind::Decider(_) => ClefPreface::check_config(config),
+        }
+        .map_err(|e| thrown(&e))
     }
 
-    /// Checks the small files: the configuration's architecture, the tokenizer, and that the two fit. Facts for
-    /// people, as JSON.
+    /// Checks the small files, each by itself and that they fit. Facts for people, as JSON.
     pub fn check(&mut self) -> Result<String> {
-        let preface = Preface::read(&self.model_files()).map_err(|e| thrown(&e))?;
-        let config = preface.config();
-        let facts = json!({
-            "layers": config.encoder.num_layers,
-            "width": config.encoder.d_model,
-            "heads": config.encoder.num_heads,
-            "vocabulary": config.encoder.vocab_size,
-            "scorer": config.scorer.name(),
-            "max_labels": config.max_labels,
-        });
-        self.preface = Some(preface);
-        Ok(facts.to_string())
+        let files = self.model_files();
+        match &mut self.small {
+            Kind::Classifier(small) => check(small, &files),
+            Kind::Decider(small) => check(small, &files),
+        }
+        .map_err(|e| thrown(&e))
     }
 
-    /// The files that hold the weights, from the files so far.
+    /// The files that hold the weights, from the files so far. After [`Loader::check`].
     #[wasm_bindgen(js_name = weightFiles)]
     pub fn weight_files(&self) -> Result<Vec<String>> {
-        weight_files(&self.model_files()).map_err(|e| thrown(&e))
+        let mut files = weight_files(&self.model_files()).map_err(|e| thrown(&e))?;
+        let side = match &self.small {
+            Kind::Classifier(small) => small.as_ref().map(Small::side_files),
+            Kind::Decider(small) => small.as_ref().map(Small::side_files),
+        };
+        for file in side.unwrap_or_default() {
+            // An index may list it as one of its shards.
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        Ok(files)
     }
 
     /// The model on a backend, `cpu` or `webgpu`, from all files. The loader is empty afterwards; after a failure it
@@ -117,12 +151,10 @@ impl Loader {
             // What the listener throws is its own affair.
             let _ = progress.call2(&JsValue::NULL, &(done as f64).into(), &(total as f64).into());
         };
-        let placed = match backend.as_str() {
-            "cpu" => self.read_model().and_then(Model::on_cpu),
-            "webgpu" => Model::on_webgpu(|| self.read_model(), &mut report).await,
-            other => {
-                Err(Error::Unsupported { device: "this build".to_owned(), need: format!("backend {other}") })
-            }
+        let files = self.model_files();
+        let placed = match &mut self.small {
+            Kind::Classifier(small) => place::<GliClass>(small, &files, &backend, &mut report).await,
+            Kind::Decider(small) => place::<Clef>(small, &files, &backend, &mut report).await,
         };
         let model = placed.map_err(|e| thrown(&e))?;
         self.files.clear();
@@ -134,15 +166,40 @@ impl Loader {
     fn model_files(&self) -> ModelFiles {
         ModelFiles::from_memory(self.name.clone(), self.files.clone())
     }
+}
 
-    fn read_model(&mut self) -> CoreResult<GliClass> {
-        let files = self.model_files();
-        let preface = match self.preface.take() {
+fn check<S: Small>(small: &mut Option<S>, files: &ModelFiles) -> CoreResult<String> {
+    let read = S::read(files)?;
+    let facts = read.facts().to_string();
+    *small = Some(read);
+    Ok(facts)
+}
+
+async fn place<M>(
+    small: &mut Option<M::Preface>,
+    files: &ModelFiles,
+    backend: &str,
+    report: &mut dyn FnMut(u64, u64),
+) -> CoreResult<Model>
+where
+    M: Family<Preface: Small>,
+    Model: From<On<M>>,
+{
+    let mut open = || {
+        let preface = match small.take() {
             Some(preface) => preface,
-            None => Preface::read(&files)?,
+            None => M::Preface::read(files)?,
         };
-        GliClass::with_preface(preface, &files)
+        M::open(preface, files)
+    };
+    match backend {
+        "cpu" => On::cpu(open()?),
+        "webgpu" => On::webgpu(open, report).await,
+        other => {
+            Err(Error::Unsupported { device: "this build".to_owned(), need: format!("backend {other}") })
+        }
     }
+    .map(Model::from)
 }
 
 fn not_begun() -> Error {

@@ -3,75 +3,104 @@
 use dikast_core::Result as CoreResult;
 use dikast_core::backend::Backend;
 use dikast_core::cpu::CpuBackend;
-use dikast_core::engine::{Engine, EngineOptions};
+use dikast_core::engine::Engine;
+use dikast_core::models::clef::Clef;
 use dikast_core::models::gliclass::GliClass;
-use dikast_core::request::{ClassifyRequest, parse_json};
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::answer::one;
 use crate::error::{Result, thrown};
+use crate::family::Family;
 use crate::webgpu::{self, OnWebGpu};
 
 /// A model on a device.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct Model(On);
+pub struct Model(Any);
+
+/// The model families.
+#[derive(Debug)]
+enum Any {
+    Classifier(On<GliClass>),
+    Decider(On<Clef>),
+}
 
 /// The backends of the browser.
 #[derive(Debug)]
-enum On {
-    Cpu(Box<Engine<CpuBackend>>),
-    WebGpu(Box<OnWebGpu>),
+pub(crate) enum On<M: Family> {
+    Cpu(Box<Engine<CpuBackend, M>>),
+    WebGpu(Box<OnWebGpu<M>>),
 }
 
 #[wasm_bindgen]
 impl Model {
-    /// Answers one request; both are the JSON of the core.
-    pub async fn classify(&mut self, request: String) -> Result<String> {
-        let request = parse(&request).map_err(|e| thrown(&e))?;
-        let answer = match &mut self.0 {
-            On::Cpu(engine) => one(engine, &request).await,
-            On::WebGpu(model) => model.answer(&request).await,
-        };
-        answer.map(|answer| answer.to_string()).map_err(|e| thrown(&e))
+    /// Answers one request in its family's JSON; `options` is what stands beside it, empty for nothing.
+    pub async fn answer(&mut self, request: String, options: String) -> Result<String> {
+        match &mut self.0 {
+            Any::Classifier(on) => on.answer(&request, &options).await,
+            Any::Decider(on) => on.answer(&request, &options).await,
+        }
+        .map_err(|e| thrown(&e))
     }
 
     /// What the model is and where it runs, as JSON.
     pub fn facts(&self) -> Result<String> {
         match &self.0 {
-            On::Cpu(engine) => facts(engine),
-            On::WebGpu(model) => facts(model.engine()),
+            Any::Classifier(on) => on.facts(),
+            Any::Decider(on) => on.facts(),
         }
         .map(|facts| facts.to_string())
         .map_err(|e| thrown(&e))
     }
 }
 
-impl Model {
+impl From<On<GliClass>> for Model {
+    fn from(on: On<GliClass>) -> Self {
+        Self(Any::Classifier(on))
+    }
+}
+
+impl From<On<Clef>> for Model {
+    fn from(on: On<Clef>) -> Self {
+        Self(Any::Decider(on))
+    }
+}
+
+impl<M: Family> On<M> {
     /// On the processor.
-    pub(crate) fn on_cpu(model: GliClass) -> CoreResult<Self> {
-        let options = EngineOptions::default();
+    pub(crate) fn cpu(model: M) -> CoreResult<Self> {
+        let options = model.engine_options();
         Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {})
-            .map(|engine| Self(On::Cpu(Box::new(engine))))
+            .map(|engine| Self::Cpu(Box::new(engine)))
     }
 
     /// On the browser's graphics device. `model` is called once there is one; `progress` gets bytes done and in all.
-    pub(crate) async fn on_webgpu(
-        model: impl FnOnce() -> CoreResult<GliClass>,
+    pub(crate) async fn webgpu(
+        model: impl FnOnce() -> CoreResult<M>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> CoreResult<Self> {
         let device = webgpu::open().await?;
-        let loaded = OnWebGpu::load(device, model()?, EngineOptions::default(), progress).await?;
-        Ok(Self(On::WebGpu(Box::new(loaded))))
+        let loaded = OnWebGpu::load(device, model()?, progress).await?;
+        Ok(Self::WebGpu(Box::new(loaded)))
+    }
+
+    async fn answer(&mut self, request: &str, options: &str) -> CoreResult<String> {
+        let request = M::request(request, options)?;
+        match self {
+            Self::Cpu(engine) => M::answer(engine, &request).await,
+            Self::WebGpu(model) => model.answer(&request).await,
+        }
+    }
+
+    fn facts(&self) -> CoreResult<Value> {
+        match self {
+            Self::Cpu(engine) => facts(engine),
+            Self::WebGpu(model) => facts(model.engine()),
+        }
     }
 }
 
-fn parse(request: &str) -> CoreResult<ClassifyRequest> {
-    ClassifyRequest::from_json(&parse_json(request)?)
-}
-
-fn facts<B: Backend>(engine: &Engine<B>) -> CoreResult<Value> {
+fn facts<B: Backend, M: Family>(engine: &Engine<B, M>) -> CoreResult<Value> {
     let (capabilities, budget) = (engine.backend().capabilities(), engine.budget()?);
     let details =
         capabilities.details.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));

@@ -1,46 +1,43 @@
 //! A model on the browser's WebGPU: the upload, and the way back after the device was lost.
 
-use dikast_core::engine::{Engine, EngineOptions};
-use dikast_core::models::gliclass::GliClass;
-use dikast_core::request::ClassifyRequest;
+use dikast_core::engine::Engine;
 use dikast_core::{Error, Result};
 use dikast_wgpu::{DeviceOptions, WgpuBackend};
-use serde_json::Value;
 
-use crate::answer::one;
+use crate::family::Family;
 
 /// A model on a device that may go away at any time.
 #[derive(Debug)]
-pub(crate) struct OnWebGpu {
-    engine: Engine<WgpuBackend>,
+pub(crate) struct OnWebGpu<M: Family> {
+    engine: Engine<WgpuBackend, M>,
 }
 
-impl OnWebGpu {
+impl<M: Family> OnWebGpu<M> {
     /// Uploads a model; `progress` gets bytes done and bytes in all. Done when the device said that it has everything.
     pub(crate) async fn load(
         device: WgpuBackend,
-        model: GliClass,
-        options: EngineOptions,
+        model: M,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
+        let options = model.engine_options();
         let this = Self { engine: Engine::with_model(device, model, options, progress)? };
         this.settled().await?;
         Ok(this)
     }
 
-    pub(crate) fn engine(&self) -> &Engine<WgpuBackend> {
+    pub(crate) fn engine(&self) -> &Engine<WgpuBackend, M> {
         &self.engine
     }
 
     /// Answers one request. A device that was lost is opened anew, once.
-    pub(crate) async fn answer(&mut self, request: &ClassifyRequest) -> Result<Value> {
-        match one(&mut self.engine, request).await {
+    pub(crate) async fn answer(&mut self, request: &M::Request) -> Result<String> {
+        match M::answer(&mut self.engine, request).await {
             Err(Error::DeviceLost { device, message }) => {
                 self.rebuild().await.map_err(|error| Error::DeviceLost {
                     device,
                     message: format!("{message}; starting it again failed: {error}"),
                 })?;
-                one(&mut self.engine, request).await
+                M::answer(&mut self.engine, request).await
             }
             answer => answer,
         }

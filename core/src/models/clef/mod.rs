@@ -10,6 +10,6 @@ mod text;
 mod vision;
 
 pub use config::{ClefConfig, HeadConfig, LayerType, MediaTokens, TextConfig, VisionConfig};
-pub use model::{Clef, ClefOptions};
+pub use model::{Clef, ClefOptions, ClefPreface};
 pub use parts::{Part, PartBytes, part_of, part_sizes};
 pub use tensors::{HEAD, QUESTION_TYPES, expected_tensors};

@@ -21,6 +21,39 @@ pub struct Clef {
     vision: bool,
 }
 
+/// The small files of a model, checked: all that can be known before its weights are there.
+#[derive(Debug, Clone)]
+pub struct ClefPreface {
+    config: ClefConfig,
+    processor: ProcessorConfig,
+    prompt: ClefPrompt,
+}
+
+impl ClefPreface {
+    /// The files that [`ClefPreface::read`] reads.
+    pub const FILES: [&'static str; 4] =
+        ["config.json", "joint_head_config.json", "processor_config.json", "tokenizer.json"];
+
+    /// Reads and checks `config.json`, `joint_head_config.json`, `processor_config.json` and `tokenizer.json`.
+    ///
+    /// # Errors
+    /// As [`Clef::load`].
+    pub fn read(files: &ModelFiles) -> Result<Self> {
+        let (config, head) = (files.read("config.json")?, files.read("joint_head_config.json")?);
+        let config = ClefConfig::from_json(config.bytes(), head.bytes())?;
+        let processor = ProcessorConfig::from_json(files.read("processor_config.json")?.bytes())?;
+        let tokenizer = Tokenizer::from_bytes(files.read("tokenizer.json")?.bytes())?;
+        let prompt = ClefPrompt::new(tokenizer)?;
+        check_tokens(&config, &prompt)?;
+        Ok(Self { config, processor, prompt })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &ClefConfig {
+        &self.config
+    }
+}
+
 /// What can be chosen when a model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClefOptions {
@@ -54,12 +87,15 @@ impl Clef {
     /// # Errors
     /// As there.
     pub fn load_with(files: &ModelFiles, options: ClefOptions) -> Result<Self> {
-        let (config, head) = (files.read("config.json")?, files.read("joint_head_config.json")?);
-        let config = ClefConfig::from_json(config.bytes(), head.bytes())?;
-        let processor = ProcessorConfig::from_json(files.read("processor_config.json")?.bytes())?;
-        let tokenizer = Tokenizer::from_bytes(files.read("tokenizer.json")?.bytes())?;
-        let prompt = ClefPrompt::new(tokenizer)?;
-        check_tokens(&config, &prompt)?;
+        Self::with_preface(ClefPreface::read(files)?, files, options)
+    }
+
+    /// The same after its small files, for callers that fetch the weights only once those are known to be right.
+    ///
+    /// # Errors
+    /// As [`Clef::load`].
+    pub fn with_preface(preface: ClefPreface, files: &ModelFiles, options: ClefOptions) -> Result<Self> {
+        let ClefPreface { config, processor, prompt } = preface;
         let weights = Weights::open(files, &expected_tensors(&config), options.checks)?;
         let graph = build_graph(&config, &weights, options)?;
         let vision = options.vision;

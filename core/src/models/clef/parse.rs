@@ -43,6 +43,17 @@ impl ClefConfig {
     }
 }
 
+impl ClefConfig {
+    /// Whether a `config.json` is of this architecture, which is all that can be said of it without the others.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] for what is no configuration, [`Error::Unsupported`] for another architecture.
+    pub fn check_architecture(config: &[u8]) -> Result<()> {
+        let root = json::object(FILE, config)?;
+        only(Fields::new(FILE, "", &root), "model_type", &["qwen3_5"])
+    }
+}
+
 fn unsupported(need: String) -> Error {
     Error::Unsupported { device: "the CLEF loader".to_owned(), need }
 }

@@ -187,8 +187,9 @@ fn encoder(fields: Fields<'_>, top: Fields<'_>) -> Result<Mt5Config> {
         layer_norm_epsilon: fields.positive("layer_norm_epsilon", MAX_EPSILON)?.unwrap_or(1e-6),
     };
     let buckets = config.relative_attention_num_buckets;
-    if !buckets.is_multiple_of(2) {
-        return Err(fields.bad("relative_attention_num_buckets", "an even number"));
+    // Half of them for each direction, of which half are exact.
+    if !buckets.is_multiple_of(4) {
+        return Err(fields.bad("relative_attention_num_buckets", "a multiple of four"));
     }
     // Buckets up to a quarter are exact; the logarithm from there to the distance must be positive.
     if config.relative_attention_max_distance <= buckets / 4 {
@@ -359,7 +360,7 @@ mod tests {
             ("hidden_size", json!(16), "8, the encoder's width"),
             ("class_token_index", json!(13), "0 to 12"),
             ("example_token_index", Value::Null, "0 to 12"),
-            ("encoder_config.relative_attention_num_buckets", json!(33), "even"),
+            ("encoder_config.relative_attention_num_buckets", json!(34), "multiple of four"),
             ("encoder_config.relative_attention_max_distance", json!(8), "quarter"),
             ("encoder_config.d_kv", json!(65536), "all 3 heads"),
         ] {

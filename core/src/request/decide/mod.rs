@@ -1,11 +1,13 @@
 //! Decision requests: typed questions over text, JSON, pictures and videos.
 
+mod gather;
 mod json;
 mod media;
 mod parse;
 mod question;
 mod validate;
 
+pub use gather::{gather_pictures, picture_marker};
 pub(crate) use json::write_string;
 pub use json::{Integer, Json};
 pub use media::{MediaLimits, Video};

@@ -1,7 +1,7 @@
 /** A checkpoint folder, wherever it is. */
 
 import { DikastError } from '../errors.js';
-import type { ModelInfo } from '../types.js';
+import type { LoadedModel } from '../types.js';
 
 /** Delivers files into the loader, each checked against its sum where one is known. */
 export interface Checkpoint {
@@ -13,7 +13,7 @@ export interface Checkpoint {
   size(file: string): Promise<number | undefined>;
   /** Sums by file name, from the checkpoint itself. */
   expect(sums: Readonly<Record<string, string>>): void;
-  origin(): ModelInfo['origin'];
+  origin(): LoadedModel['origin'];
 }
 
 /** The sums that are known, and those that were found. */
@@ -35,7 +35,8 @@ export class Sums {
 
   /** Whether every file delivered had a sum to compare with. */
   get complete(): boolean {
-    return [...this.#found.keys()].every((file) => this.#expected.has(file));
+    // The list of sums has none itself.
+    return [...this.#found.keys()].every((file) => file === 'SHA256SUMS' || this.#expected.has(file));
   }
 
   /** @throws DikastError `WrongSum` */

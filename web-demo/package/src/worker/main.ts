@@ -2,7 +2,6 @@
 
 import { DikastError, asDikastError } from '../errors.js';
 import type { FromWorker, ToWorker, WireError } from '../protocol.js';
-import type { Classification } from '../types.js';
 import type { Model } from '../wasm/dikast_web.js';
 import { load } from './session.js';
 
@@ -11,7 +10,7 @@ declare const self: DedicatedWorkerGlobalScope & { dikastPanic?: string };
 let model: Model | undefined;
 
 self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
-  void (data.type === 'load' ? onLoad(data) : onClassify(data.id, data.request));
+  void (data.type === 'load' ? onLoad(data) : onAsk(data));
 });
 
 async function onLoad(message: Extract<ToWorker, { type: 'load' }>): Promise<void> {
@@ -24,13 +23,12 @@ async function onLoad(message: Extract<ToWorker, { type: 'load' }>): Promise<voi
   }
 }
 
-async function onClassify(id: number, request: string): Promise<void> {
+async function onAsk({ id, request, options }: Extract<ToWorker, { type: 'ask' }>): Promise<void> {
   try {
     if (!model) throw new DikastError({ kind: 'Internal' }, 'internal error: a request before the model');
     const start = performance.now();
-    const answer = JSON.parse(await model.classify(request)) as Classification;
-    answer.timing = { engine_ms: performance.now() - start };
-    post({ type: 'answer', id, answer });
+    const text = await model.answer(request, options);
+    post({ type: 'answer', id, text, engine_ms: performance.now() - start });
   } catch (error) {
     post({ type: 'failed', id, error: wire(error) });
   }

@@ -1,7 +1,7 @@
 /** A folder that the user dropped or picked. */
 
 import { DikastError } from '../errors.js';
-import type { ModelInfo } from '../types.js';
+import type { LoadedModel } from '../types.js';
 import { type Checkpoint, Sums } from './checkpoint.js';
 import type { Intake } from './intake.js';
 import type { Tracker } from './progress.js';
@@ -61,7 +61,7 @@ export class PickedFiles implements Checkpoint {
     this.#sums.expect(sums);
   }
 
-  origin(): ModelInfo['origin'] {
+  origin(): LoadedModel['origin'] {
     return { from: 'files', cached: 'none', repaired: [], fetched_bytes: 0, verified: this.#sums.complete };
   }
 

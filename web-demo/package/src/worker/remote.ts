@@ -1,7 +1,7 @@
 /** A checkpoint folder on a server, kept in the browser's cache. */
 
 import { DikastError } from '../errors.js';
-import type { Manifest, ModelInfo } from '../types.js';
+import type { Manifest, LoadedModel } from '../types.js';
 import type { ModelCache } from './cache/cache.js';
 import { type Checkpoint, Sums } from './checkpoint.js';
 import { Download } from './download.js';
@@ -30,7 +30,7 @@ export class RemoteFiles implements Checkpoint {
     for (const [file, { bytes, sha256 }] of Object.entries(manifest?.files ?? {})) {
       this.#sums.expect({ [file]: sha256 });
       // Whatever else the folder holds is not loaded.
-      if (/^config\.json$|^tokenizer\.json$|\.safetensors$/.test(file)) tracker.expect(file, bytes);
+      if (/^(config|joint_head_config|processor_config|tokenizer)\.json$|\.safetensors$/.test(file)) tracker.expect(file, bytes);
     }
   }
 
@@ -69,7 +69,7 @@ export class RemoteFiles implements Checkpoint {
     if (!this.#manifest) this.#sums.expect(sums);
   }
 
-  origin(): ModelInfo['origin'] {
+  origin(): LoadedModel['origin'] {
     const from = this.#fetched === 0 ? 'cache' : this.#fromCache === 0 ? 'network' : 'mixed';
     return {
       from,

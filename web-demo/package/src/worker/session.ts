@@ -2,7 +2,7 @@
 
 import { DikastError } from '../errors.js';
 import type { LoadMessage } from '../protocol.js';
-import type { ModelInfo, Progress } from '../types.js';
+import type { DeciderInfo, LoadedModel, ModelInfo, Progress } from '../types.js';
 import initialize, { Loader, type Model } from '../wasm/dikast_web.js';
 import { openCache } from './cache/open.js';
 import type { Checkpoint } from './checkpoint.js';
@@ -13,18 +13,19 @@ import { Tracker } from './progress.js';
 import { RemoteFiles } from './remote.js';
 
 const CONFIG = 'config.json';
-const TOKENIZER = 'tokenizer.json';
 const INDEX = 'model.safetensors.index.json';
 const SUMS = 'SHA256SUMS';
+/** Describes INT8 matrices that do not describe themselves. */
+const QUANTIZATION = 'quantization_config.json';
 
 /** Bytes that the module can address, less room for what a forward pass needs. */
 const ADDRESSABLE = 2 ** 32 - 2 ** 28;
 
 /** Loads a model. The weights are touched only after everything else about the checkpoint is known to be right. */
 export async function load(
-  { source, backend, cache }: LoadMessage,
+  { family, source, backend, cache }: LoadMessage,
   report: (progress: Progress) => void,
-): Promise<{ model: Model; info: ModelInfo }> {
+): Promise<{ model: Model; info: ModelInfo | DeciderInfo }> {
   const clock = stopwatch();
   const tracker = new Tracker(report);
   tracker.stage('program');
@@ -35,7 +36,7 @@ export async function load(
   const program_ms = clock();
 
   const name = source.type === 'remote' ? (source.manifest?.name ?? lastPart(source.base)) : folderName(source.files);
-  const loader = new Loader(name);
+  const loader = new Loader(name, family);
   const intake = new Intake(loader, memory);
   const checkpoint: Checkpoint =
     source.type === 'remote'
@@ -59,8 +60,11 @@ export async function load(
   }
   await checkpoint.deliver(CONFIG);
   checking(() => loader.checkConfig());
-  await checkpoint.deliver(TOKENIZER);
-  const architecture = checking(() => JSON.parse(loader.check()) as ModelInfo['architecture']);
+  for (const file of loader.smallFiles()) if (file !== CONFIG) await checkpoint.deliver(file);
+  // Whichever family this is, its facts are those of its own info.
+  type Architecture = (ModelInfo & DeciderInfo)['architecture'];
+  const architecture = checking(() => JSON.parse(loader.check()) as Architecture);
+  if (family === 'decider') await checkpoint.deliverIfThere(QUANTIZATION);
   await checkpoint.deliverIfThere(INDEX);
   const weights = loader.weightFiles();
   await checkMemory(checkpoint, weights, tracker);
@@ -70,7 +74,7 @@ export async function load(
   tracker.stage('prepare');
   const uploaded = (done: number, total: number): void => tracker.uploaded(done, total);
   const { model, choice } = await place(loader, await choosing, uploaded);
-  const facts = JSON.parse(model.facts()) as Omit<ModelInfo, 'architecture' | 'origin' | 'timing' | 'reason'>;
+  const facts = JSON.parse(model.facts()) as Omit<LoadedModel, 'origin' | 'timing' | 'reason'>;
   const timing = { program_ms, files_ms, check_ms, prepare_ms: clock() };
   const where = { backend: choice.backend, reason: choice.reason, device: choice.adapter ?? facts.device };
   return { model, info: { ...facts, ...where, architecture, origin: checkpoint.origin(), timing } };

@@ -1,16 +1,15 @@
 //! Pictures that a System One body holds outside `images`: parts of the state, and named assets.
 
-use dikast_core::request::{Json, MediaLimits};
-
-use super::failure::Failure;
-use super::fields::{at_most, string, wrong};
-use super::json::{object, take};
+use super::Json;
+use super::media::MediaLimits;
+use crate::request::validate::at_most;
+use crate::{Error, Result};
 
 /// Most places that name one asset: a short name in a long text must not make it many times longer.
 const MAX_OCCURRENCES: usize = 1000;
 
 /// What stands in a text for the picture of that number, counted from 1.
-pub(super) fn marker(number: usize) -> String {
+pub fn picture_marker(number: usize) -> String {
     format!("[image {number}]")
 }
 
@@ -20,7 +19,10 @@ pub(super) fn marker(number: usize) -> String {
 /// * State: an item `{"type": "image_url", "image_url": {"url": …}}` at the top level of a list.
 /// * Assets: `{"name": {"type": "image", "format": "png", "data_base64": …}}`; each occurrence of the name in a string of the
 ///   state or of the questions is replaced. An asset that is named nowhere is refused: it would be lost in silence.
-pub(super) fn gather(body: &mut Json) -> Result<(), Failure> {
+///
+/// # Errors
+/// [`Error::InvalidRequest`] and [`Error::TooLarge`] naming the field.
+pub fn gather_pictures(body: &mut Json) -> Result<()> {
     let assets = take(body, "assets");
     let mut images = match take(body, "images") {
         None | Some(Json::Null) => Vec::new(),
@@ -32,18 +34,18 @@ pub(super) fn gather(body: &mut Json) -> Result<(), Failure> {
         for (i, part) in parts.iter_mut().enumerate() {
             if part.get("type").and_then(Json::as_str) == Some("image_url") {
                 images.push(url(&format!("state[{i}]"), part)?.into());
-                *part = marker(images.len()).into();
+                *part = picture_marker(images.len()).into();
             }
         }
     }
     match assets {
         None | Some(Json::Null) => {}
         Some(Json::Object(assets)) => {
-            at_most("assets", "pictures", assets.len(), MediaLimits::default().images)?;
+            at_most("pictures of assets", assets.len(), MediaLimits::default().images)?;
             for (name, asset) in assets {
                 let picture = asset_picture(&format!("assets.{name}"), &asset)?;
                 images.push(picture);
-                replace(entries, &name, &marker(images.len()))?;
+                replace(entries, &name, &picture_marker(images.len()))?;
             }
         }
         Some(other) => return Err(wrong("assets", &other, "a map")),
@@ -54,36 +56,53 @@ pub(super) fn gather(body: &mut Json) -> Result<(), Failure> {
     Ok(())
 }
 
-fn url<'v>(field: &str, part: &'v Json) -> Result<&'v str, Failure> {
+fn url<'v>(field: &str, part: &'v Json) -> Result<&'v str> {
     let field = format!("{field}.image_url");
-    let value = part.get("image_url").ok_or_else(|| Failure::invalid(&field, "missing"))?;
+    let value = part.get("image_url").ok_or_else(|| Error::invalid(&field, "missing"))?;
     // OpenAI's chat form has a map, some gateways send the string itself.
     match value {
         Json::String(url) => Ok(url),
         other => {
             let field = format!("{field}.url");
-            let url = other.get("url").ok_or_else(|| Failure::invalid(&field, "missing"))?;
+            let url = other.get("url").ok_or_else(|| Error::invalid(&field, "missing"))?;
             string(&field, url)
         }
     }
 }
 
-fn asset_picture(field: &str, asset: &Json) -> Result<Json, Failure> {
+fn asset_picture(field: &str, asset: &Json) -> Result<Json> {
     match asset.get("type").and_then(Json::as_str) {
         Some("image") => {}
-        _ => return Err(Failure::invalid(format!("{field}.type"), "only image is allowed")),
+        _ => return Err(Error::invalid(format!("{field}.type"), "only image is allowed")),
     }
     let format = asset.get("format").and_then(Json::as_str).unwrap_or("png");
     let data = asset.get("data_base64").ok_or_else(|| {
-        Failure::invalid(format!("{field}.data_base64"), "missing; the picture itself is needed as base64")
+        Error::invalid(format!("{field}.data_base64"), "missing; the picture itself is needed as base64")
     })?;
     let data = string(&format!("{field}.data_base64"), data)?;
-    Ok(object([("content_type", format!("image/{format}").into()), ("base64", data.into())]))
+    Ok(Json::Object(vec![
+        ("content_type".to_owned(), format!("image/{format}").into()),
+        ("base64".to_owned(), data.into()),
+    ]))
 }
 
-fn replace(entries: &mut [(String, Json)], name: &str, with: &str) -> Result<(), Failure> {
+fn take(map: &mut Json, key: &str) -> Option<Json> {
+    let Json::Object(entries) = map else { return None };
+    let at = entries.iter().position(|(name, _)| name == key)?;
+    Some(entries.remove(at).1)
+}
+
+fn string<'v>(field: &str, value: &'v Json) -> Result<&'v str> {
+    value.as_str().ok_or_else(|| wrong(field, value, "a string"))
+}
+
+fn wrong(field: &str, value: &Json, allowed: &str) -> Error {
+    Error::invalid(field, format!("{} found, {allowed} is allowed", value.kind()))
+}
+
+fn replace(entries: &mut [(String, Json)], name: &str, with: &str) -> Result<()> {
     if name.is_empty() {
-        return Err(Failure::invalid("assets", "an empty name found, at least one character is needed"));
+        return Err(Error::invalid("assets", "an empty name found, at least one character is needed"));
     }
     let mut found = 0;
     for (key, value) in entries.iter() {
@@ -93,9 +112,9 @@ fn replace(entries: &mut [(String, Json)], name: &str, with: &str) -> Result<(),
     }
     if found == 0 {
         let message = "named nowhere in state and questions, so it would not be read";
-        return Err(Failure::invalid(format!("assets.{name}"), message));
+        return Err(Error::invalid(format!("assets.{name}"), message));
     }
-    at_most(&format!("assets.{name}"), "occurrences", found, MAX_OCCURRENCES)?;
+    at_most(&format!("occurrences of assets.{name}"), found, MAX_OCCURRENCES)?;
     for (key, value) in entries {
         if key == "state" || key == "questions" {
             replace_in(value, name, with);
@@ -126,9 +145,9 @@ fn replace_in(value: &mut Json, name: &str, with: &str) {
 mod tests {
     use super::*;
 
-    fn gathered(text: &str) -> Result<String, Failure> {
+    fn gathered(text: &str) -> Result<String> {
         let mut body = Json::parse(text).expect("JSON");
-        gather(&mut body).map(|()| body.to_string())
+        gather_pictures(&mut body).map(|()| body.to_string())
     }
 
     #[test]
@@ -144,7 +163,7 @@ mod tests {
         let expected = r#"{"state":{"t":"see [image 1] and [image 1]"},"questions":{"q":{"instructions":["[image 1]?"]}},"images":[{"content_type":"image/png","base64":"QQ=="}]}"#;
         assert_eq!(gathered(body).as_deref(), Ok(expected));
         let lost = r#"{"state":"x","assets":{"p":{"type":"image","data_base64":"QQ=="}}}"#;
-        assert!(gathered(lost).is_err_and(|f| f.field.as_deref() == Some("assets.p")));
+        assert!(matches!(gathered(lost), Err(Error::InvalidRequest { field, .. }) if field == "assets.p"));
         assert!(gathered(r#"{"state":"p","assets":{"p":{"type":"video"}}}"#).is_err());
     }
 
