@@ -81,7 +81,8 @@ struct Tiles {
     __device__ __forceinline__ int tokens() const { return min_of(TOKENS, (rows - first_token() + 7) & ~7); }
 };
 
-// The copies of one block, by one thread. Of clusters in turn, a block fetches half of the cluster's x, for both.
+// The copies of one block, by one thread; a k-block must cost it less than the product, so addresses only ever advance. Of
+// clusters in turn, a block fetches half of the cluster's x, for both.
 template <int TOKENS, int CLUSTER>
 struct Fetcher {
     static constexpr u32 STAGE_BYTES = WEIGHT_BYTES + 2 * TOKENS * KBLOCK;
@@ -89,50 +90,67 @@ struct Fetcher {
     u32 ring, full, empty;
     int stages;
 
-    __device__ __forceinline__ void weights(int row_tile, int tokens, int kb, u32 stage) const {
+    __device__ __forceinline__ void weights(const u8 *from, u64 second, u32 bytes, u32 stage) const {
         const u32 done = full + stage * 8, to = ring + stage * STAGE_BYTES;
-        barrier_expect(done, WEIGHT_BYTES + 2 * tokens * KBLOCK);
-#pragma unroll
-        for (int g = 0; g < ROWS / WEIGHT_ROWS; ++g) {
-            bulk_copy(to + g * WEIGHT_TILE, p.weight + weight_tile(row_tile * (ROWS / WEIGHT_ROWS) + g, kb, p.k_blocks),
-                      WEIGHT_TILE, done);
-        }
+        barrier_expect(done, bytes);
+        bulk_copy(to, from, WEIGHT_TILE, done);
+        bulk_copy(to + WEIGHT_TILE, from + second, WEIGHT_TILE, done);
     }
-    __device__ __forceinline__ void rows(int first_token, int tokens, int kb, u32 stage) const {
-        const int half = min_of(tokens, TOKENS / 2), rank = CLUSTER == 0 ? cluster_rank() : 0;
-        const int from = rank ? half : 0, count = CLUSTER > 0 ? tokens : rank ? tokens - half : half;
-        if (count == 0) return;
-        const bool second = kb >= p.x_blocks;
-        const int blocks = second ? p.k_blocks - p.x_blocks : p.x_blocks;
-        const u8 *x = (second ? p.more : p.x) + activation_tile(first_token + from, second ? kb - p.x_blocks : kb, p.capacity);
-        const u32 done = full + stage * 8, to = ring + stage * STAGE_BYTES + WEIGHT_BYTES + from * KBLOCK;
-#pragma unroll
-        for (int plane = 0; plane < 2; ++plane) {
-            const u8 *own = x + (u64)plane * blocks * p.capacity * KBLOCK;
-            if (CLUSTER == 0) bulk_copy_to_all(to + plane * TOKENS * KBLOCK, own, count * KBLOCK, done, 3);
-            else bulk_copy(to + plane * TOKENS * KBLOCK, own, count * KBLOCK, done);
+    __device__ __forceinline__ void rows(const u8 *head, u64 tail, u32 offset, u32 bytes, u32 stage) const {
+        if (bytes == 0) return;
+        const u32 done = full + stage * 8, to = ring + stage * STAGE_BYTES + offset;
+        if (CLUSTER == 0) {
+            bulk_copy_to_all(to, head, bytes, done, 3);
+            bulk_copy_to_all(to + TOKENS * KBLOCK, head + tail, bytes, done, 3);
+        } else {
+            bulk_copy(to, head, bytes, done);
+            bulk_copy(to + TOKENS * KBLOCK, head + tail, bytes, done);
         }
     }
     // The k-blocks `first` to `last` of all tiles.
     __device__ __forceinline__ void run(Tiles<TOKENS, CLUSTER> tiles, int first, int last) const {
+        const u64 second = (u64)p.k_blocks * WEIGHT_TILE, step = (u64)p.capacity * KBLOCK;
+        const int rank = CLUSTER == 0 ? cluster_rank() : 0;
         int begun = min_of(stages, last - first);
+        const u8 *weight = p.weight + weight_tile(tiles.row_tile() * 2, first, p.k_blocks);
+        {
+            const u32 bytes = WEIGHT_BYTES + 2 * tiles.tokens() * KBLOCK;
 #pragma unroll 1
-        for (int i = 0; i < begun; ++i) weights(tiles.row_tile(), tiles.tokens(), first + i, i);
+            for (int i = 0; i < begun; ++i, weight += WEIGHT_TILE) weights(weight, second, bytes, i);
+        }
         wait_for_predecessor();
         Ring at = {0, 0};
 #pragma unroll 1
-        for (; tiles.more(); tiles.next(), begun = 0) {
-            const int row_tile = tiles.row_tile(), first_token = tiles.first_token(), tokens = tiles.tokens();
+        for (;;) {
+            const int tokens = tiles.tokens(), half = min_of(tokens, TOKENS / 2);
+            const int from = rank ? half : 0, count = CLUSTER > 0 ? tokens : rank ? tokens - half : half;
+            const u32 bytes = WEIGHT_BYTES + 2 * tokens * KBLOCK, own = count * KBLOCK, offset = WEIGHT_BYTES + from * KBLOCK;
+            const u64 row = (u64)(tiles.first_token() + from) * KBLOCK;
+            int kb = first;
+            const int later = first + begun; // weights from here on are still to be asked for
 #pragma unroll 1
-            for (int kb = first; kb < last; ++kb) {
-                if (kb >= first + begun) {
-                    // A fresh barrier counts as having completed the phase before its first.
-                    barrier_wait(empty + at.stage * 8, at.parity ^ 1);
-                    weights(row_tile, tokens, kb, at.stage);
+            while (kb < last) {
+                // The k-blocks of one of the two sources of x.
+                const bool more = kb >= p.x_blocks;
+                const int end = more ? last : min_of(last, p.x_blocks), blocks = more ? p.k_blocks - p.x_blocks : p.x_blocks;
+                const u8 *head = (more ? p.more : p.x) + row + (u64)(more ? kb - p.x_blocks : kb) * step;
+                const u64 tail = (u64)blocks * step;
+#pragma unroll 1
+                for (; kb < end; ++kb, head += step) {
+                    if (kb >= later) {
+                        // A fresh barrier counts as having completed the phase before its first.
+                        barrier_wait(empty + at.stage * 8, at.parity ^ 1);
+                        weights(weight, second, bytes, at.stage);
+                        weight += WEIGHT_TILE;
+                    }
+                    rows(head, tail, offset, own, at.stage);
+                    at.advance(stages);
                 }
-                rows(first_token, tokens, kb, at.stage);
-                at.advance(stages);
             }
+            tiles.next();
+            if (!tiles.more()) break;
+            begun = 0;
+            weight = p.weight + weight_tile(tiles.row_tile() * 2, first, p.k_blocks);
         }
     }
 };

@@ -54,11 +54,9 @@ pub(crate) fn choose(processors: usize, weight_rows: &[usize], k_blocks: usize, 
     let mut blocks = 0;
     for rows in weight_rows {
         first.push(blocks);
-        blocks += match (in_turn, weight_rows.len()) {
-            (true, 1) => (rows / ROWS * token_tiles).min(processors / 2 * 2).max(2),
-            (true, _) => rows / ROWS * token_tiles,
-            _ => rows / ROWS * tile.cluster,
-        };
+        // A cluster for every pair of tiles. Fewer that take them in turn computed right, but a forward that had them failed on a
+        // card when it was repeated, for a reason not found yet.
+        blocks += rows / ROWS * if in_turn { token_tiles } else { tile.cluster };
     }
     let y = if in_turn { 1 } else { token_tiles };
     // Long rings where blocks need not share multiprocessors: clusters find room only in some places.
@@ -97,8 +95,6 @@ mod tests {
                     assert!(grid.blocks[1] * tile.tokens >= tokens);
                     let blocks: usize = rows.iter().map(|r| r / ROWS * tile.cluster).sum();
                     assert_eq!(grid.blocks[0], blocks);
-                } else {
-                    assert!(rows.len() > 1 || grid.blocks[0] <= 132);
                 }
                 let blocks = grid.blocks[0];
                 assert!((2..=MOST_STAGES).contains(&stages));
