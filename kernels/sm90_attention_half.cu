@@ -137,8 +137,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sm90_attention_half_64(
         wait_for_predecessor();
         return;
     }
-    // What this warpgroup fetches next: keys of a tile of a head from `first` on, and where to. It has a step in every tile,
-    // of no keys perhaps.
+    // What this warpgroup fetches next: keys of a tile of a head from `first` on, and where to. Both have as many steps in
+    // every tile, the last of no keys perhaps, so that one kind of barrier will do.
     struct {
         int item, first, step, turn;
         Tile tile;
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sm90_attention_half_64(
                 }
             }
             next.first += 2 * TILE;
-            if (next.first >= next.tile.keys) {
+            if (next.first - half * TILE >= next.tile.keys) {
                 next.item += gridDim.x;
                 next.first = half * TILE;
                 next.turn ^= 1;
@@ -186,13 +186,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sm90_attention_half_64(
         const Tile tile = item == (int)blockIdx.x ? first_tile : p.tiles[item / p.heads];
         Half<WIDTH> own = empty_half<WIDTH>();
 #pragma unroll 1
-        for (int first = half * TILE; first < 2 * TILE || first < tile.keys; first += 2 * TILE) {
+        for (int first = half * TILE; first < 2 * TILE || first - half * TILE < tile.keys; first += 2 * TILE) {
             // The first time the next step is under way already, else it goes where the one before was.
             if (!begun) wait_copies<STEPS - 1>();
             else wait_copies<0>();
             publish_to_tensor_core();
-            if (first < 2 * TILE) __syncthreads();
-            else meet_group(half);
+            __syncthreads();
             if (begun) fetch_step();
             begun = true;
             if (first < tile.keys) {

@@ -52,13 +52,14 @@ pub(crate) enum Exit {
 /// How results of the largest FP8 tiles leave on Hopper: the same results, whichever way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LargeTiles {
-    /// By the copy engine, from the ring of operands; added in memory where they go to where their residual is.
+    /// By the copy engine, from the ring of operands, to which residuals came the same way.
     #[default]
-    Added,
-    /// The same, with residuals added by the kernel.
     Copied,
     /// As rows that other warps store.
     Staged,
+    /// As `Copied`, but added in memory where they go to where their residual is. For measurements alone: a forward of 4,096
+    /// tokens failed on an H200 with it, and no product is faster by more than a tenth.
+    Added,
 }
 
 impl Exit {
