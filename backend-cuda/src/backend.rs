@@ -439,9 +439,27 @@ impl CudaBackend {
         let builder = self.builder(&plan.graph, resident, &plan.inputs, &plan.block, plan.bucket, true);
         let program = Builder { arena: arena.address(), ..builder }.build()?;
         self.submit(&program)?;
-        self.device.synchronize("running the tapped forward")?;
         let stored = stored(&plan.graph, &self.split(&plan.graph, resident));
+        // Rows that are moved are exact before they are split for the products: once more as they are.
+        let builder = self.builder(&plan.graph, resident, &plan.inputs, &plan.block, plan.bucket, true);
+        let builder = Builder { arena: arena.address(), ..builder };
+        let mut moved: Vec<(TensorId, DeviceMemory)> = Vec::new();
+        for step in plan.graph.steps() {
+            let Step::SelectRows { out, .. } = *step else { continue };
+            let elements = plan.graph.len(out, &plan.bucket);
+            if stored[out.index()] == Stored::Split && elements > 0 && taps.wanted().contains(&out) {
+                let memory = DeviceMemory::new(&self.device, 4 * elements)?;
+                builder.moved_rows(step, memory.address())?.submit(&self.device, false)?;
+                moved.push((out, memory));
+            }
+        }
+        self.device.synchronize("running the tapped forward")?;
         for id in taps.wanted().to_vec() {
+            if let Some((_, memory)) = moved.iter().find(|(out, _)| *out == id) {
+                let whole = (&plan.graph, Stored::F32);
+                taps.put(id, widened(whole, &plan.bucket, &batch.sizes, id, memory, 0)?);
+                continue;
+            }
             let offset = program.layout.offsets[id.index()].unwrap_or(0) as usize;
             taps.put(
                 id,

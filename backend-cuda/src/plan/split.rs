@@ -4,7 +4,7 @@ use dikast_core::graph::{Step, TensorId};
 use dikast_core::{Error, Result};
 
 use super::{Builder, ROW_THREADS, activation_number};
-use crate::args::{Address, arguments};
+use crate::args::{Address, SelectRows, arguments};
 use crate::forms::Form;
 use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
@@ -79,6 +79,22 @@ impl Builder<'_> {
             stored: self.real(id)? as i32,
             pad: 0,
         })
+    }
+
+    /// The rows that a step selects as float32 at another address: to look at them.
+    pub(crate) fn moved_rows(&self, step: &Step, to: Address) -> Result<Launch> {
+        let Step::SelectRows { x, rows, out } = *step else {
+            return Err(Error::Internal("no selection of rows".to_owned()));
+        };
+        let arguments = SelectRows {
+            x: self.float32(x)?,
+            index: self.tensor(rows)?,
+            out: to,
+            rows: self.rows(out)?,
+            width: self.quads_wide(out)?,
+            pad: 0,
+        };
+        self.by_row("select_rows", "select_rows", out, &arguments)
     }
 
     /// Rows and means of rows, after `norm` if there is one.
