@@ -53,14 +53,15 @@ pub struct CudaOptions {
     pub few: bool,
     /// How results of large FP8 products leave, where there is a choice; results are the same.
     pub large_tiles: LargeTiles,
-    /// Takes warpgroup products for attention over binary16 rows where the chip has them.
+    /// Takes warpgroup products for attention over binary16 rows where the chip has them. Off until every answer of many callers
+    /// has its own bits with it on a card.
     pub warpgroups: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
     pub prefetch: Prefetch,
     /// Keeps rows between the heads' products as two bfloat16 planes, and lets neighbouring steps share a launch, where the chip
-    /// and the weights allow it.
+    /// and the weights allow it. Off for the same reason.
     pub split_rows: bool,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
@@ -81,10 +82,10 @@ impl Default for CudaOptions {
             portable: false,
             few: true,
             large_tiles: LargeTiles::default(),
-            warpgroups: true,
+            warpgroups: false,
             early: true,
             prefetch: Prefetch::default(),
-            split_rows: true,
+            split_rows: false,
             poison: false,
             lazy_media: false,
             planted: None,

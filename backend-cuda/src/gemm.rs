@@ -52,13 +52,14 @@ pub(crate) enum Exit {
 /// How results of the largest FP8 tiles leave on Hopper: the same results, whichever way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LargeTiles {
-    /// By the copy engine, from the ring of operands, to which residuals came the same way.
-    #[default]
-    Copied,
     /// As rows that other warps store.
+    #[default]
     Staged,
-    /// As `Copied`, but added in memory where they go to where their residual is. For measurements alone: a forward of 4,096
-    /// tokens failed on an H200 with it, and no product is faster by more than a tenth.
+    /// By the copy engine, from the ring of operands, to which residuals came the same way. For measurements alone: faster, but
+    /// a forward of 4,096 tokens has failed on an H200 with it, and single answers had other bits.
+    Copied,
+    /// As `Copied`, but added in memory where they go to where their residual is. For measurements alone, as
+    /// `Copied`.
     Added,
 }
 

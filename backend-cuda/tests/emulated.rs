@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dikast_core::backend::Backend as _;
-use dikast_cuda::{CudaBackend, CudaOptions};
+use dikast_cuda::{CudaBackend, CudaOptions, LargeTiles};
 use dikast_tests::data::data_dir;
 use dikast_tests::gpu::REQUIRED;
 use report::Report;
@@ -73,7 +73,14 @@ fn elsewhere(test: &str, settings: &str) -> bool {
 }
 
 fn options() -> CudaOptions {
-    CudaOptions { poison: true, ..CudaOptions::default() }
+    // What a card does not do by default is tested here.
+    CudaOptions {
+        poison: true,
+        warpgroups: true,
+        split_rows: true,
+        large_tiles: LargeTiles::Copied,
+        ..CudaOptions::default()
+    }
 }
 
 #[test]

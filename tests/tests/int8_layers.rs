@@ -1,4 +1,5 @@
 //! INT8 layers with stored values, on every backend that needs no other machine: bit for bit.
+#![allow(clippy::print_stdout, reason = "tests print what they compared")]
 
 use dikast_core::backend::Backend;
 use dikast_core::cpu::CpuBackend;
