@@ -3,6 +3,7 @@
 //!
 //! Few in a test run; `DIKAST_PARITY_CASES=N` for more of each family, `DIKAST_PARITY_SEED=N` for others. CUDA is compared
 //! where there is a device, or under `kernels/emulator/run`.
+#![allow(clippy::print_stdout, clippy::type_complexity, reason = "tests print what they compared")]
 
 use std::path::Path;
 
