@@ -97,7 +97,7 @@ pub(crate) struct ServeArgs {
     /// File with the certificate's private key in PEM.
     #[arg(long, value_name = "FILE", env = "DIKAST_TLS_KEY", help_heading = "Network")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Origin whose pages browsers may let call, such as https://example.com, or * for all; may be repeated.
+    /// Origin whose pages browsers may let call, as browsers send it (scheme, host and port), or * for all; may be repeated.
     #[arg(
         long = "cors-origin",
         value_name = "ORIGIN",
