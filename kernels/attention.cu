@@ -8,8 +8,9 @@
 //   grid   (heads, tiles of the bucket), 256 threads; head width up to D, zeros beyond; it, columns and pitches are
 //          multiples of 4;
 //          dynamic shared memory: planes of 64 * (D + 8) * 2 bytes, 4 * (2 * reach + 1) bytes; where keys and values are
-//          kept apart (up to D = 64, and attention_80_apart) 6 planes and 2 * 64 * D * 4 bytes, else 4 planes
+//          kept apart (up to D = 64, and attention_80_apart and attention_128_apart) 6 planes and 2 * 64 * D * 4 bytes, else 4 planes
 #include "attention.cuh"
+#include "split_rows.cuh"
 
 // A tile of rows on its way: in registers, or, as they are, at places of shared memory that only this thread uses; then
 // split in shared memory, [64][D + 8] heads, then tails.
@@ -151,6 +152,8 @@ DEVICE void attention(const Attention &p) {
     }
 
     const int group = warp_id() & 3, half = warp_id() >> 2;
+    // Else this warp only brings keys and values; narrow heads have no registers to ask for it.
+    const bool busy = D < 128 || group * 16 < tile.queries;
     const int r0 = group * 16 + (lane >> 2), c0 = (lane & 3) * 2;
     Half<D> own = empty_half<D>();
     const u32 key_base = shared_address(keys) + half * 32 * PITCH, value_base = shared_address(values) + half * 32 * PITCH;
@@ -175,15 +178,16 @@ DEVICE void attention(const Attention &p) {
         if (!APART) load(v, v_rows, p.v_pitch, first);
 
         float s[4][4] = {};
-        scores<D>(s, query_base, key_base);
-
-        weights<D>(own, s, p, bias, tile.place + r0, first + half * 32, tile.keys);
+        if (busy) {
+            scores<D>(s, query_base, key_base);
+            weights<D>(own, s, p, bias, tile.place + r0, first + half * 32, tile.keys);
+        }
         if (!APART) {
             __syncthreads();
             v.split_to(values);
             __syncthreads();
         }
-        weigh<D>(own.out, s, value_base);
+        if (busy) weigh<D>(own.out, s, value_base);
     }
 
     // The second half hands its state over; the first finishes.
@@ -197,11 +201,14 @@ DEVICE void attention(const Attention &p) {
         if (r0 + r * 8 >= tile.queries) continue;
         float y[D / 4];
         join<D>(y, own, meet, r, tile.keys);
-        float *to = static_cast<float *>(p.out) + (u64)(tile.query + r0 + r * 8) * p.out_pitch + column;
+        const int row = tile.query + r0 + r * 8;
+        float *to = static_cast<float *>(p.out) + (u64)row * p.out_pitch + column;
 #pragma unroll
         for (int n = 0; n < D / 8; ++n) {
             const int c = n * 8 + c0;
-            if (c < p.head_dim) *reinterpret_cast<float2 *>(to + c) = make_float2(y[2 * n], y[2 * n + 1]);
+            if (c >= p.head_dim) continue;
+            if (p.split_capacity) store_split_pair(static_cast<u8 *>(p.out), p.out_pitch, p.split_capacity, row, column + c, y[2 * n], y[2 * n + 1]);
+            else *reinterpret_cast<float2 *>(to + c) = make_float2(y[2 * n], y[2 * n + 1]);
         }
     }
 }
@@ -217,3 +224,4 @@ INSTANCE(64, 64, true)
 INSTANCE(80, 80, false)
 INSTANCE(80_apart, 80, true)
 INSTANCE(128, 128, false)
+INSTANCE(128_apart, 128, true)

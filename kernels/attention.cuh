@@ -21,6 +21,7 @@ struct Attention {
     int q_pitch, k_pitch, v_pitch, out_pitch, head_dim, reach;
     float scale;
     int heads;
+    int split_capacity, pad; // rows that split ones (split_rows.cuh) have room for; 0: float32 rows
 };
 
 // The softmax of 16 queries over one half of the keys; a thread holds rows r and r + 8 of its warp's sixteen.

@@ -64,3 +64,9 @@ DEVICE uint4 load16_shared(u32 from) {
 // x·y and x+y rounded once each: never contracted into a fused multiply-add.
 DEVICE float mul(float x, float y) { return __fmul_rn(x, y); }
 DEVICE float add(float x, float y) { return __fadd_rn(x, y); }
+// As memory adds (box_add of tensor_copy.cuh): subnormal operands and sums are zeros.
+DEVICE float add_flushed(float x, float y) {
+    float sum;
+    asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(x), "f"(y));
+    return sum;
+}

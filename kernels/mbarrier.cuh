@@ -20,6 +20,10 @@ DEVICE void barrier_arrive(u32 barrier) {
 DEVICE void barrier_arrive_remote(u32 remote) {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote) : "memory");
 }
+// The same, `arrivals` of them at once.
+DEVICE void barrier_arrive_remote(u32 remote, u32 arrivals) {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0], %1;" ::"r"(remote), "r"(arrivals) : "memory");
+}
 // Waits until the phase of this parity is complete.
 DEVICE void barrier_wait(u32 barrier, u32 parity) {
     asm volatile("{\n.reg .pred done;\nagain:\n"

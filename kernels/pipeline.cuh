@@ -54,6 +54,11 @@ struct Items {
     __device__ __forceinline__ void next() { item += step; }
 };
 
+// Nothing but k-blocks goes through the ring.
+struct NothingElse {
+    __device__ __forceinline__ void operator()(int, Ring &) const {}
+};
+
 // The copies of one block: its own parts of both operands, sent to every block that needs them. ACROSS token tiles and
 // DOWN row tiles in a cluster. One thread does all of it, and a k-block must cost it less than the product: addresses only
 // ever advance. `Product` is the kernel's parameter: weight, codes, k_blocks, capacity, stages.
@@ -88,9 +93,9 @@ struct Producer {
         const int start = schedule.token_tile(item) * TOKENS, t = start < p.capacity ? start : 0;
         return p.codes + activation_tile(t, 0, p.capacity) + schedule.my_row * CODES_PART;
     }
-    // `walk`: the block's pieces of work, as Items has them.
-    template <class Walk>
-    __device__ __forceinline__ void run(Walk walk, u32 empty) const {
+    // `walk`: the block's pieces of work, as Items has them. `after(item, at)`: what goes into the ring after a piece.
+    template <class Walk, class After>
+    __device__ __forceinline__ void run(Walk walk, u32 empty, After after) const {
         const u32 codes_step = p.capacity * KBLOCK;
         Ring at = {0, 0};
         int begun = 0;
@@ -120,14 +125,16 @@ struct Producer {
                 codes(c, at.stage);
                 at.advance(p.stages);
             }
+            after(walk.item, at);
         }
     }
 };
 
 // The producer's run for the cluster at hand.
-template <int GROUPS, int TOKENS, class Product, class Walk>
-DEVICE void produce(const Product &p, const Schedule &schedule, Walk walk, u32 ring, u32 full, u32 empty) {
-    if (schedule.across == 2) Producer<Product, GROUPS, TOKENS, 2, 1>{p, schedule, ring, full}.run(walk, empty);
-    else if (schedule.down == 2) Producer<Product, GROUPS, TOKENS, 1, 2>{p, schedule, ring, full}.run(walk, empty);
-    else Producer<Product, GROUPS, TOKENS, 1, 1>{p, schedule, ring, full}.run(walk, empty);
+template <int GROUPS, int TOKENS, class Product, class Walk, class After = NothingElse>
+DEVICE void produce(const Product &p, const Schedule &schedule, Walk walk, u32 ring, u32 full, u32 empty,
+                    After after = After()) {
+    if (schedule.across == 2) Producer<Product, GROUPS, TOKENS, 2, 1>{p, schedule, ring, full}.run(walk, empty, after);
+    else if (schedule.down == 2) Producer<Product, GROUPS, TOKENS, 1, 2>{p, schedule, ring, full}.run(walk, empty, after);
+    else Producer<Product, GROUPS, TOKENS, 1, 1>{p, schedule, ring, full}.run(walk, empty, after);
 }

@@ -20,14 +20,17 @@ DEVICE void quantize(const Quantize &p) {
     release_successor();
     if (asked_ahead(p.ahead)) return;
     wait_for_predecessor();
-    int index = blockIdx.x;
+    // The row comes with the number of rows: there is room for one a block.
+    const int index = blockIdx.x;
+    const Row<QUADS> row = load_stored_row<QUADS, STORED>(p.x, index, p.width);
     if (index >= *p.rows) return;
-    quantize_row(load_stored_row<QUADS, STORED>(p.x, index, p.width), p.codes, p.scales, index, p.width, p.capacity);
+    quantize_row(row, p.codes, p.scales, index, p.width, p.capacity);
 }
 
-#define INSTANCE(NAME, QUADS, STORED)                                                                     \
-    extern "C" __global__ void __launch_bounds__(ROW_THREADS) quantize_##NAME##_##QUADS(const Quantize p) { \
-        quantize<QUADS, STORED>(p);                                                                       \
+#define INSTANCE(NAME, QUADS, STORED)                                                                            \
+    extern "C" __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS(QUADS))                                \
+        quantize_##NAME##_##QUADS(const Quantize p) {                                                            \
+        quantize<QUADS, STORED>(p);                                                                              \
     }
 INSTANCE(f32, 2, F32)
 INSTANCE(f32, 5, F32)

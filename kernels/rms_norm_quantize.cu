@@ -23,16 +23,18 @@ DEVICE void rms_norm_quantize(const RmsNormQuantize &p) {
     if (asked_ahead(p.ahead)) return;
     const Row<QUADS> weight = load_row<QUADS>(p.weight, p.width); // no kernel writes it: before the wait
     wait_for_predecessor();
-    int index = blockIdx.x;
-    if (index >= *p.rows) return;
+    // The row comes with the number of rows: there is room for one a block.
+    const int index = blockIdx.x;
     Row<QUADS> row = load_row<QUADS>(p.x + (u64)index * p.width, p.width);
+    if (index >= *p.rows) return;
     rms_norm(row, weight, p.width, p.eps);
     quantize_row(row, p.codes, p.scales, index, p.width, p.capacity);
 }
 
-#define INSTANCE(QUADS)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(ROW_THREADS) rms_norm_quantize_##QUADS(const RmsNormQuantize p) { \
-        rms_norm_quantize<QUADS>(p);                                                                             \
+#define INSTANCE(QUADS)                                                                                           \
+    extern "C" __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS(QUADS))                                \
+        rms_norm_quantize_##QUADS(const RmsNormQuantize p) {                                                      \
+        rms_norm_quantize<QUADS>(p);                                                                              \
     }
 INSTANCE(2)
 INSTANCE(5)

@@ -9,6 +9,13 @@
 // row, because what lies beyond it adds zeros.
 #define MOST_QUADS 8
 
+// Blocks of narrow rows that a multiprocessor holds: as many as have threads where registers allow, to have memory busy.
+#if __CUDA_ARCH__ == 900
+#define ROW_BLOCKS(QUADS) (QUADS <= 2 ? 8 : 1)
+#else
+#define ROW_BLOCKS(QUADS) 1
+#endif
+
 template <int QUADS>
 struct Row {
     float4 v[QUADS];
@@ -57,11 +64,11 @@ DEVICE float block_sum(float x) {
     return sum;
 }
 
+// The largest of the block, the same in every thread; once in a kernel.
 DEVICE u32 block_max(u32 x) {
     __shared__ u32 part[ROW_WARPS];
 #pragma unroll
     for (int d = 16; d; d >>= 1) x = max(x, __shfl_xor_sync(~0u, x, d));
-    __syncthreads();
     if (lane_id() == 0) part[warp_id()] = x;
     __syncthreads();
     u32 most = part[0];
@@ -70,8 +77,9 @@ DEVICE u32 block_max(u32 x) {
     return most;
 }
 
+// This thread's part of a row's sum of squares.
 template <int QUADS>
-DEVICE float sum_of_squares(const Row<QUADS> &row) {
+DEVICE float own_squares(const Row<QUADS> &row) {
     float sum = 0.f;
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
@@ -81,13 +89,18 @@ DEVICE float sum_of_squares(const Row<QUADS> &row) {
         sum = add(sum, mul(v.z, v.z));
         sum = add(sum, mul(v.w, v.w));
     }
-    return block_sum(sum);
+    return sum;
 }
 
-// w * (x * rsqrt(mean(x^2) + eps)), square root and quotients correctly rounded; `weight` as load_row gives it.
 template <int QUADS>
-DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float eps) {
-    float mean = __fdiv_rn(sum_of_squares(row), (float)width);
+DEVICE float sum_of_squares(const Row<QUADS> &row) {
+    return block_sum(own_squares(row));
+}
+
+// w * (x * rsqrt(mean(x^2) + eps)), square root and quotients correctly rounded; `weight` as load_row gives it. The sum of squares is known.
+template <int QUADS>
+DEVICE void rms_norm_given(Row<QUADS> &row, const Row<QUADS> &weight, float squares, int width, float eps) {
+    float mean = __fdiv_rn(squares, (float)width);
     float scale = __fdiv_rn(1.f, __fsqrt_rn(add(mean, eps)));
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
@@ -102,7 +115,21 @@ DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float
     }
 }
 
+// The same with it.
+template <int QUADS>
+DEVICE void rms_norm(Row<QUADS> &row, const Row<QUADS> &weight, int width, float eps) {
+    rms_norm_given(row, weight, sum_of_squares(row), width, eps);
+}
+
 DEVICE u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
+
+// x / s rounded to nearest, r being 1 / s rounded to nearest, as long as nothing under way is subnormal or too large. With the
+// remainder's sign turned a zero keeps its own. (Two products and the reciprocal's rounding leave nothing to chance: checked
+// for every s around every number at which a code changes.)
+DEVICE float quotient(float x, float s, float r) {
+    const float near = mul(x, r);
+    return fmaf(fmaf(near, s, -x), -r, near);
+}
 
 // Scale and codes of a row, exact: s = max|x| / 448, code = e4m3(x / s), IEEE division. A zero scale becomes 1 with
 // codes 0; a row with NaN or an infinity gets scale NaN and codes 0. Pads the last k-block with zeros.
@@ -119,19 +146,30 @@ DEVICE void quantize_row(const Row<QUADS> &row, u8 *codes, float *scales, int in
     float scale = __fdiv_rn(__uint_as_float(most), 448.f);
     bool zero = !finite || scale == 0.f;
     if (threadIdx.x == 0) scales[index] = !finite ? __uint_as_float(0x7FC00000u) : zero ? 1.f : scale;
-    int padded = (width + KBLOCK - 1) / KBLOCK * KBLOCK;
+    const int padded = (width + KBLOCK - 1) / KBLOCK * KBLOCK;
+    // A thread's quadruples lie at the same place of every eighth k-block.
+    static_assert(4 * ROW_THREADS % KBLOCK == 0, "whole k-blocks between quadruples");
+    const u64 step = (u64)(4 * ROW_THREADS / KBLOCK) * KBLOCK * (u32)capacity;
+    u8 *to = codes + activation_tile(index & ~7, threadIdx.x / (KBLOCK / 4), capacity) +
+             in_tile(index & 7, threadIdx.x % (KBLOCK / 4) * 4);
+    auto write = [&](auto divided) {
 #pragma unroll
-    for (int q = 0; q < QUADS; ++q) {
-        int at = row_element(q);
-        if (at < padded) {
-            float4 v = row.v[q];
-            u32 code = 0;
-            if (!zero) {
-                code = e4m3_pair(__fdiv_rn(v.x, scale), __fdiv_rn(v.y, scale)) |
-                       e4m3_pair(__fdiv_rn(v.z, scale), __fdiv_rn(v.w, scale)) << 16;
-            }
-            u8 *tile = codes + activation_tile(index & ~7, at / KBLOCK, capacity);
-            *reinterpret_cast<u32 *>(tile + in_tile(index & 7, at % KBLOCK)) = code;
+        for (int q = 0; q < QUADS; ++q, to += step) {
+            if (row_element(q) >= padded) break;
+            const float4 v = row.v[q];
+            *reinterpret_cast<u32 *>(to) = e4m3_pair(divided(v.x), divided(v.y)) | e4m3_pair(divided(v.z), divided(v.w)) << 16;
         }
+    };
+    // From 2^-60 to 2^60 quotients that are no zeros as codes come out of nothing subnormal; rows beyond are moved there, which
+    // costs no bit of those.
+    if (most - 0x21800000u <= 0x5D800000u - 0x21800000u) {
+        const float r = __fdiv_rn(1.f, scale);
+        write([&](float x) { return quotient(x, scale, r); });
+    } else if (!zero) {
+        const float move = __uint_as_float(most < 0x21800000u ? 0x71800000u : 0x0D800000u); // 2^100, 2^-100
+        const float moved = mul(scale, move), r = __fdiv_rn(1.f, moved);
+        write([&](float x) { return quotient(mul(x, move), moved, r); });
+    } else {
+        write([&](float) { return 0.f; });
     }
 }

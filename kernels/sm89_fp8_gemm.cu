@@ -39,7 +39,7 @@ DEVICE void store_sums(const Fp8Gemm &p, const float (&y)[2][4][4], int first_w,
                 if (t >= rows || (p.gated && e > 1)) continue;
                 const int n = p.gated ? (w >> 4) * 8 + (w & 7) : w;
                 const u64 at = (u64)t * p.columns + n;
-                if (n < p.columns) store_rounded<STORED>(p.out, at, p.residual ? add(y[i][j][e], p.residual[at]) : y[i][j][e]);
+                if (n < p.columns) store_rounded<STORED>(p.out, at, p.residual ? add_flushed(y[i][j][e], p.residual[at]) : y[i][j][e]);
             }
         }
     }

@@ -7,19 +7,22 @@
 //   sums     the 128 products of a k-block in the tensor core; k-blocks added in order in float32 registers, one block
 //            walks all of k: a row's bits depend on neither tile nor batch. DEPTH products are under way at a time, so the
 //            additions of one hide behind the next
-//   out      float32, or rounded to a 16-bit format; the largest tile has instances in which other warps store the results
-//            while the next tile is multiplied
+//   out      float32, or rounded to a 16-bit format; the largest tile has instances whose results leave while the next tile is
+//            multiplied: stored by other warps, or moved by the copy engine from places of the ring (RING_…), where the
+//            residual came to before; or added in memory (out is the residual)
 //   cluster  one block, or two that share a weight tile (`cluster_tokens` = 2) or a token tile: blocks that need the same operand fetch a part of it each
 //            and send it to all, so every byte crosses from the second-level cache once a cluster
 //   speed    weights do not depend on the kernel before: their copies start before the wait
 //   grid     clusters take items (row tiles x token tiles of a cluster) in turn; 160 or 384 threads; dynamic shared memory:
 //            1024 bytes to align + stages * (GROUPS * 8192 + TOKENS * 128), and 128 * Outgoing::PITCH where results are
-//            staged. Row tiles are a multiple of the cluster's
+//            staged; in the instances RING_… stages * 32768 + sizeof(Meeting) from a multiple of 1024 on, which is where the
+//            driver lays it. Row tiles are a multiple of the cluster's
 #include "convert.cuh"
 #include "epilogue.cuh"
 #include "mbarrier.cuh"
 #include "mma.cuh"
 #include "pipeline.cuh"
+#include "tensor_copy.cuh"
 #include "tile.cuh"
 #include "wgmma.cuh"
 
@@ -35,8 +38,16 @@ struct Fp8Gemm {
     int capacity, k_blocks, columns, gated, activation, row_tiles, cluster_tokens, stages, stored, pad;
 };
 
-// How results leave: from the registers, or (the largest tile) as rows of shared memory that other warps store.
-enum { DIRECT, ROWS_F32, ROWS_F16, GATED_BF16 };
+// The same with boxes of 128 rows of the residual and of out, 128 bytes wide, for the instances RING_…
+struct Fp8GemmBoxes {
+    Fp8Gemm product;
+    int pad[8];
+    TensorMap residual, out;
+};
+
+// How results leave: from the registers; or (the largest tile) as rows of shared memory that other warps store; or from the
+// ring, moved by the copy engine.
+enum { DIRECT, ROWS_F32, ROWS_F16, GATED_BF16, RING_F32, RING_ADDED, RING_F16, RING_GATED };
 
 // Scales, activation, gate, residual, straight from the accumulators: eight lanes hold eight neighbouring columns.
 template <int TOKENS, int STORED>
@@ -77,9 +88,41 @@ DEVICE void finish(const Fp8Gemm &p, const float (&sum)[TOKENS / 2], const float
         for (int i = 0; i < 4 * BATCH; ++i) {
             const int at = 8 * (first + i / 4) + t0 + (i & 1), token = first_token + at, column = row + (i & 2) * 4;
             float v = mul(mul(sum[4 * first + i], scales[at]), i & 2 ? scale1 : scale0);
-            if (STORED == F32 && p.residual) v = add(v, residual[i]);
+            if (STORED == F32 && p.residual) v = add_flushed(v, residual[i]);
             if (token < rows && column < p.columns) store_rounded<STORED>(p.out, (u64)token * p.columns + column, v);
         }
+    }
+}
+
+// A warp's results in 16 bits to shared memory: pairs of tokens, transposed on their way, so that a row holds neighbouring
+// columns. `place(t, matrix)`: the address of eight columns of token t, the left (0) or the right (1) eight of sixteen; gated
+// there are eight only.
+template <int STORED, bool GATED, class Place>
+DEVICE void store_sixteen_bits(const float (&sum)[64], const float *scales, float scale0, float scale1, Place place) {
+    const int lane = lane_id(), t0 = (lane & 3) * 2;
+    auto value = [&](int j, int e) {
+        const float s = scales[8 * j + t0 + (e & 1)];
+        return mul(mul(sum[4 * j + e], s), e & 2 ? scale1 : scale0);
+    };
+    constexpr int STEP = GATED ? 4 : 2; // groups of eight tokens at a time
+#pragma unroll
+    for (int j = 0; j < 16; j += STEP) {
+        u32 r[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (GATED) {
+                const float y0 = mul(activate(GELU_TANH, value(j + i, 0)), value(j + i, 2));
+                const float y1 = mul(activate(GELU_TANH, value(j + i, 1)), value(j + i, 3));
+                r[i] = rounded_pair<STORED>(y0, y1);
+            } else {
+                const int e = (i & 1) * 2;
+                r[i] = rounded_pair<STORED>(value(j + i / 2, e), value(j + i / 2, e + 1));
+            }
+        }
+        // Lane l: row l % 8 of matrix l / 8.
+        const int matrix = lane >> 3;
+        const int t = 8 * (j + (GATED ? matrix : matrix >> 1)) + (lane & 7);
+        store_matrices_transposed(place(t, matrix & 1), r[0], r[1], r[2], r[3]);
     }
 }
 
@@ -95,8 +138,8 @@ struct Outgoing {
     u32 ready, filled; // barriers: rows are free and hold the residual (96 arrivals); they hold results (8 warps)
     u32 parity;
 
-    __device__ __forceinline__ Outgoing(const Fp8Gemm &p, u32 staged, u64 *barriers)
-        : p(p), staged(staged), ready(shared_address(barriers)), filled(shared_address(barriers + 1)), parity(0) {}
+    __device__ __forceinline__ Outgoing(const Fp8Gemm &p, u32 staged, u32 barriers)
+        : p(p), staged(staged), ready(barriers), filled(barriers + 8), parity(0) {}
 
     // The 96 storing threads: a warp takes rows in turn, a lane always the same chunk, so that addresses only advance. As a
     // chunk leaves, the residual of the next tile is asked for in its place.
@@ -170,67 +213,214 @@ struct Outgoing {
 #pragma unroll
                     for (int i = 0; i < BATCH; ++i) residual[i] = load_shared(place(first + i));
 #pragma unroll
-                    for (int i = 0; i < BATCH; ++i) v[i] = add(v[i], residual[i]);
+                    for (int i = 0; i < BATCH; ++i) v[i] = add_flushed(v[i], residual[i]);
                 }
 #pragma unroll
                 for (int i = 0; i < BATCH; ++i) store_shared(place(first + i), v[i]);
             }
         } else {
-            // Pairs of tokens; transposed on their way, so that a row holds neighbouring columns.
-            auto value = [&](int j, int e) {
-                const float s = scales[8 * j + t0 + (e & 1)];
-                return mul(mul(sum[4 * j + e], s), e & 2 ? scale1 : scale0);
-            };
-            constexpr int STEP = GATED ? 4 : 2; // groups of eight tokens at a time
-#pragma unroll
-            for (int j = 0; j < 16; j += STEP) {
-                u32 r[4];
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    if (GATED) {
-                        const float y0 = mul(activate(GELU_TANH, value(j + i, 0)), value(j + i, 2));
-                        const float y1 = mul(activate(GELU_TANH, value(j + i, 1)), value(j + i, 3));
-                        r[i] = rounded_pair<STORED>(y0, y1);
-                    } else {
-                        const int e = (i & 1) * 2;
-                        r[i] = rounded_pair<STORED>(value(j + i / 2, e), value(j + i / 2, e + 1));
-                    }
-                }
-                // Lane l: row l % 8 of matrix l / 8.
-                const int matrix = lane >> 3;
-                const int t = 8 * (j + (GATED ? matrix : matrix >> 1)) + (lane & 7);
+            store_sixteen_bits<STORED, GATED>(sum, scales, scale0, scale1, [&](int t, int matrix) {
                 const int column = GATED ? group * 32 + warp * 8 : group * 64 + warp * 16 + (matrix & 1) * 8;
-                store_matrices_transposed(staged + t * PITCH + column * 2, r[0], r[1], r[2], r[3]);
-            }
+                return staged + t * PITCH + column * 2;
+            });
         }
         __syncwarp();
         if (lane == 0) barrier_arrive(filled);
     }
 };
 
+// The results of the largest tile in the ring: after an item's k-blocks come EXTRA places for them, boxes of 128 tokens x
+// 128 bytes. The producer lets them in like k-blocks, with the residual where the block adds it itself; the multiplying warps
+// write to them, a sender has the copy engine move them, and frees the place once it is read. A ring has at most k_blocks + EXTRA
+// places: then nobody gets a place for the next item's results before those of this one have been taken.
+template <int WAY>
+struct InRing {
+    static constexpr int STORED = WAY == RING_F16 ? F16 : WAY == RING_GATED ? BF16 : F32;
+    static constexpr bool GATED = WAY == RING_GATED;
+    static constexpr u32 STAGE_BYTES = 2 * WEIGHT_TILE + 128 * KBLOCK, BOX_BYTES = 128 * KBLOCK;
+    static constexpr int COLUMNS = GATED ? 64 : 128, BOX_COLUMNS = STORED == F32 ? 32 : 64;
+    static constexpr int EXTRA = STORED == F32 ? 2 : 1;   // float32: a place for each warpgroup
+    static constexpr int SENDERS = GATED ? 1 : 2;         // one for each warpgroup, or for both
+    static constexpr int BOXES = COLUMNS / BOX_COLUMNS / SENDERS;
+    const Fp8Gemm &p;
+    const Schedule &schedule;
+    const TensorMap *residual, *out;
+    u32 ring, full, empty;
+    u32 filled; // barriers of the senders: results are there
+    int rows;
+
+    // Boxes of a sender's columns that are not all outside; their first column and row.
+    __device__ __forceinline__ int boxes(int item, int sender, int &column, int &row) const {
+        column = schedule.row_tile(item) * COLUMNS + sender * BOXES * BOX_COLUMNS;
+        row = schedule.token_tile(item) * 128;
+        return row >= rows ? 0 : min_of(BOXES, (p.columns - column + BOX_COLUMNS - 1) / BOX_COLUMNS);
+    }
+    // The producer.
+    __device__ __forceinline__ void operator()(int item, Ring &at) const {
+#pragma unroll 1
+        for (int place = 0; place < EXTRA; ++place, at.advance(p.stages)) {
+            barrier_wait(empty + at.stage * 8, at.parity ^ 1);
+            const u32 done = full + at.stage * 8, to = ring + at.stage * STAGE_BYTES;
+            if (WAY == RING_F32 && p.residual) {
+                int column, row;
+                const int count = boxes(item, place, column, row);
+                barrier_expect(done, count > 0 ? count * BOX_BYTES : 0);
+                for (int i = 0; i < count; ++i) box_load(to + i * BOX_BYTES, residual, column + i * BOX_COLUMNS, row, done);
+            } else {
+                barrier_arrive(done);
+            }
+        }
+    }
+    // A tile whose last tokens are no rows of the batch: those stay as they are, so threads move the others.
+    __device__ __forceinline__ void store_rows(u32 from, int count, int column, int row) const {
+        constexpr int SIZE = STORED == F32 ? 4 : 2;
+        const int chunk = lane_id() & 7, first = lane_id() >> 3;
+        for (int i = 0; i < count; ++i, from += BOX_BYTES, column += BOX_COLUMNS) {
+            if (column + chunk * 16 / SIZE >= p.columns) continue;
+            u8 *to = static_cast<u8 *>(p.out) + ((u64)(row + first) * p.columns + column) * SIZE + chunk * 16;
+#pragma unroll 1
+            for (int r = first; row + r < rows && r < 128; r += 4, to += (u64)4 * p.columns * SIZE) {
+                uint4 v = load16_shared(from + r * KBLOCK + (((chunk ^ r) & 7) << 4));
+                if constexpr (WAY == RING_ADDED) {
+                    const float4 x = *reinterpret_cast<const float4 *>(to);
+                    v.x = __float_as_uint(add_flushed(x.x, __uint_as_float(v.x)));
+                    v.y = __float_as_uint(add_flushed(x.y, __uint_as_float(v.y)));
+                    v.z = __float_as_uint(add_flushed(x.z, __uint_as_float(v.z)));
+                    v.w = __float_as_uint(add_flushed(x.w, __uint_as_float(v.w)));
+                }
+                *reinterpret_cast<uint4 *>(to) = v;
+            }
+        }
+        __syncwarp();
+    }
+    // A sender, one warp.
+    __device__ __forceinline__ void send(int sender) const {
+        const int peers = peers_of(schedule);
+        constexpr u32 ARRIVALS = 8 * EXTRA / SENDERS; // as many as warps release a place, shared by the senders in it
+        int stage = (p.k_blocks + (EXTRA == 2 ? sender : 0)) % p.stages;
+        const int step = (p.k_blocks + EXTRA) % p.stages;
+        u32 parity = 0;
+#pragma unroll 1
+        for (int item = schedule.first; item < schedule.total; item += schedule.step, parity ^= 1) {
+            int column, row;
+            const int count = boxes(item, sender, column, row);
+            const u32 from = ring + stage * STAGE_BYTES + (EXTRA == 1 ? sender * BOX_BYTES : 0);
+            barrier_wait(filled + sender * 8, parity);
+            __syncwarp();
+            const bool whole = row + 128 <= rows;
+            if (!whole) store_rows(from, count, column, row);
+            if (elected()) {
+                if (whole) {
+                    for (int i = 0; i < count; ++i) {
+                        if (WAY == RING_ADDED) box_add(out, column + i * BOX_COLUMNS, row, from + i * BOX_BYTES);
+                        else box_store(out, column + i * BOX_COLUMNS, row, from + i * BOX_BYTES);
+                    }
+                    commit_boxes();
+                    wait_boxes_read();
+                }
+                for (int peer = 0; peer < peers; ++peer) {
+                    barrier_arrive_remote(address_at(empty + stage * 8, peer_rank(schedule, peer)), ARRIVALS);
+                }
+            }
+            __syncwarp();
+            stage += step;
+            if (stage >= p.stages) stage -= p.stages;
+        }
+        wait_boxes();
+    }
+    // The multiplying warps; the first place is `at`, which moves on.
+    __device__ __forceinline__ void finish(const float (&sum)[64], const float *scales, float scale0, float scale1, int group,
+                                           Ring &at) const {
+        const int lane = lane_id(), warp = warp_id() & 3;
+        Ring place = at;
+        if (EXTRA == 2 && group == 1) place.advance(p.stages);
+        for (int i = 0; i < EXTRA; ++i) at.advance(p.stages);
+        barrier_wait(full + place.stage * 8, place.parity);
+        const u32 to = ring + place.stage * STAGE_BYTES;
+        if constexpr (STORED == F32) {
+            const int t0 = (lane & 3) * 2, chunk = (warp & 1) * 4 + (lane >> 4);
+            const u32 box = to + (warp >> 1) * BOX_BYTES + (lane >> 2 & 3) * 4;
+            u32 places[4]; // of the first eight tokens
+#pragma unroll
+            for (int e = 0; e < 4; ++e) places[e] = box + (t0 + (e & 1)) * KBLOCK + (((chunk + (e & 2)) ^ (t0 + (e & 1))) << 4);
+            constexpr int BATCH = 16; // of which the residual is read together
+#pragma unroll
+            for (int first = 0; first < 64; first += BATCH) {
+                float v[BATCH];
+#pragma unroll
+                for (int i = 0; i < BATCH; ++i) {
+                    const int e = first + i;
+                    v[i] = mul(mul(sum[e], scales[8 * (e / 4) + t0 + (e & 1)]), e & 2 ? scale1 : scale0);
+                }
+                auto address = [&](int i) { return places[i & 3] + (first + i) / 4 * 8 * KBLOCK; };
+                if (WAY == RING_F32 && p.residual) {
+                    float residual[BATCH];
+#pragma unroll
+                    for (int i = 0; i < BATCH; ++i) residual[i] = load_shared(address(i));
+#pragma unroll
+                    for (int i = 0; i < BATCH; ++i) v[i] = add_flushed(v[i], residual[i]);
+                }
+#pragma unroll
+                for (int i = 0; i < BATCH; ++i) store_shared(address(i), v[i]);
+            }
+        } else {
+            const u32 box = to + (GATED ? 0 : group * BOX_BYTES);
+            store_sixteen_bits<STORED, GATED>(sum, scales, scale0, scale1, [&](int t, int matrix) {
+                const int chunk = GATED ? group * 4 + warp : warp * 2 + matrix;
+                return box + t * KBLOCK + ((chunk ^ (t & 7)) << 4);
+            });
+        }
+        fence_for_copies();
+        __syncwarp();
+        if (lane == 0) barrier_arrive(filled + (SENDERS == 2 ? group * 8 : 0));
+    }
+};
+
+// What the threads of a block meet at, and the tokens' scales.
+template <int GROUPS, int TOKENS>
+struct __align__(8) Meeting {
+    u64 full[MOST_STAGES], empty[MOST_STAGES], rows[2];
+    float scales[2][GROUPS][TOKENS];
+};
+static_assert(sizeof(Meeting<2, 128>) == 2320, "as the host has it");
+
 template <int GROUPS, int TOKENS, int DEPTH, int WAY>
-DEVICE void fp8_gemm(const Fp8Gemm &p) {
+DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, const TensorMap *out_map = nullptr) {
+    constexpr bool RINGED = WAY >= RING_F32;
     using Out = Outgoing<WAY == ROWS_F16 ? F16 : WAY == GATED_BF16 ? BF16 : F32, WAY == GATED_BF16>;
+    using Results = InRing<RINGED ? WAY : RING_F32>;
     static_assert(WAY == DIRECT || (GROUPS == 2 && TOKENS == 128), "only the largest tile is staged");
     constexpr u32 STAGE_BYTES = GROUPS * WEIGHT_TILE + TOKENS * KBLOCK;
-    extern __shared__ u8 memory[];
-    __shared__ __align__(8) u64 full_barriers[MOST_STAGES], empty_barriers[MOST_STAGES];
-    __shared__ __align__(8) u64 row_barriers[2];
-    __shared__ __align__(8) float scales[2][GROUPS][TOKENS];
+    extern __shared__ __align__(1024) u8 memory[];
     const u32 ring = (shared_address(memory) + 1023) & ~1023u;
-    const u32 full = shared_address(full_barriers), empty = shared_address(empty_barriers);
+    using Shared = Meeting<GROUPS, TOKENS>;
+    Shared *meeting;
+    if constexpr (RINGED) {
+        // Seven stages and this leave no room to align them.
+        if (ring != shared_address(memory)) __trap();
+        meeting = reinterpret_cast<Shared *>(memory + p.stages * STAGE_BYTES);
+    } else {
+        __shared__ Shared beside;
+        meeting = &beside;
+    }
+    const u32 full = shared_address(meeting->full), empty = shared_address(meeting->empty);
+    const u32 row_barriers = shared_address(meeting->rows);
     const int rows = *p.rows;
     const Schedule schedule(p.cluster_tokens, p.row_tiles, rows, TOKENS);
     const int peers = peers_of(schedule);
 
     release_successor();
     if (threadIdx.x == 0) {
+        if (RINGED) {
+            tensor_map_prefetch(out_map);
+            if (WAY == RING_F32) tensor_map_prefetch(residual_map);
+        }
         for (int s = 0; s < p.stages; ++s) {
             barrier_init(full + s * 8, 1);
             barrier_init(empty + s * 8, GROUPS * 4 * peers);
         }
-        barrier_init(shared_address(row_barriers), 96);
-        barrier_init(shared_address(row_barriers + 1), 8);
+        barrier_init(row_barriers, RINGED ? 8 / Results::SENDERS : 96);
+        barrier_init(row_barriers + 8, RINGED ? 8 / Results::SENDERS : 8);
         barrier_init_fence();
     }
     if (cluster_size() > 1) {
@@ -239,13 +429,22 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
     __syncthreads();
 
     Out out(p, ring + p.stages * STAGE_BYTES, row_barriers);
+    const Results results = {p, schedule, residual_map, out_map, ring, full, empty, row_barriers, rows};
     if (warp_id() >= GROUPS * 4) {
         if (GROUPS == 2) give_registers<56>();
-        if (WAY != DIRECT && warp_id() > GROUPS * 4) {
+        const Items items(schedule, p.k_blocks);
+        if (warp_id() == GROUPS * 4) {
+            if (elected()) {
+                if constexpr (RINGED) produce<GROUPS, TOKENS>(p, schedule, items, ring, full, empty, results);
+                else produce<GROUPS, TOKENS>(p, schedule, items, ring, full, empty);
+            }
+        } else if constexpr (RINGED) {
+            const int sender = warp_id() - GROUPS * 4 - 1;
+            wait_for_predecessor();
+            if (sender < Results::SENDERS) results.send(sender);
+        } else if constexpr (WAY != DIRECT) {
             wait_for_predecessor();
             out.serve(schedule, rows);
-        } else if (warp_id() == GROUPS * 4 && elected()) {
-            produce<GROUPS, TOKENS>(p, schedule, Items(schedule, p.k_blocks), ring, full, empty);
         }
         __syncwarp();
         wait_for_predecessor();
@@ -267,7 +466,7 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
             const int row = schedule.row_tile(item) * GROUPS * WEIGHT_ROWS + row_in_tile;
             const int first_token = schedule.token_tile(item) * TOKENS;
             const float scale0 = p.weight_scales[row], scale1 = p.weight_scales[row + 8];
-            float *own = scales[buffer][group];
+            float *own = meeting->scales[buffer][group];
             // Nobody waits for the tokens' scales before the end of the tile.
             const int thread = threadIdx.x & 127, token = first_token + thread;
             if (thread < TOKENS) copy4(shared_address(own + thread), p.scales + (token < rows ? token : 0), token < rows);
@@ -309,7 +508,10 @@ DEVICE void fp8_gemm(const Fp8Gemm &p) {
             asm volatile("cp.async.wait_all;" ::: "memory");
             // The scales are there for the whole warpgroup; the other buffer is free since the last time here.
             meet_group(group);
-            if constexpr (WAY != DIRECT) {
+            if constexpr (RINGED) {
+                results.finish(sum, own, scale0, scale1, group, ahead);
+                release = ahead.stage;
+            } else if constexpr (WAY != DIRECT) {
                 out.finish(sum, own, scale0, scale1, group);
             } else {
                 switch (p.stored) {
@@ -344,3 +546,13 @@ INSTANCE(2_128, 2, 128, 2, DIRECT)
 INSTANCE(2_128_f32, 2, 128, 2, ROWS_F32)
 INSTANCE(2_128_f16, 2, 128, 2, ROWS_F16)
 INSTANCE(2_128_gated, 2, 128, 2, GATED_BF16)
+
+#define RING_INSTANCE(NAME, WAY)                                                                                      \
+    extern "C" __global__ void __launch_bounds__(384, 1)                                                              \
+        sm90_fp8_gemm_2_128_##NAME(const __grid_constant__ Fp8GemmBoxes p) {                                          \
+        fp8_gemm<2, 128, 2, WAY>(p.product, &p.residual, &p.out);                                                     \
+    }
+RING_INSTANCE(ring_f32, RING_F32)
+RING_INSTANCE(ring_added, RING_ADDED)
+RING_INSTANCE(ring_f16, RING_F16)
+RING_INSTANCE(ring_gated, RING_GATED)

@@ -39,13 +39,17 @@ arguments! {
     LayerNorm { x: Address, weight: Address, bias: Address, out: Address, rows: Address, width: i32, eps: f32 }
     /// `l2_normalize.cu`
     L2Normalize { x: Address, out: Address, rows: Address, width: i32, eps: f32 }
-    /// `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
+    /// `sm90_fp8_few.cu`, `sm90_fp8_gemm.cu`, `sm89_fp8_gemm.cu`
     Fp8Gemm {
         codes: Address, scales: Address, weight: Address, weight_scales: Address, residual: Address, out: Address,
         rows: Address,
         capacity: i32, k_blocks: i32, columns: i32, gated: i32, activation: i32,
         row_tiles: i32, cluster_tokens: i32, stages: i32, stored: i32, pad: i32,
     }
+    /// `sm90_fp8_gemm.cu`, where results leave from the ring
+    Fp8GemmBoxes { product: Fp8Gemm, pad: [i32; 8], residual: TensorMap, out: TensorMap }
+    /// `tensor_copy.cuh`
+    TensorMap { opaque: [u64; 16] }
     /// `linear.cu`, `sm90_linear.cu`
     Linear {
         x: Address, weight: Address, weight_tail: Address, bias: Address, residual: Address, out: Address, rows: Address,
@@ -55,6 +59,7 @@ arguments! {
     Attention {
         q: Address, k: Address, v: Address, out: Address, bias: Address, tiles: Address, tile_count: Address,
         q_pitch: i32, k_pitch: i32, v_pitch: i32, out_pitch: i32, head_dim: i32, reach: i32, scale: f32, heads: i32,
+        split_capacity: i32, pad: i32,
     }
     /// An entry of the attention's list.
     AttentionTile { query: i32, queries: i32, place: i32, key: i32, keys: i32 }

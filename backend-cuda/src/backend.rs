@@ -10,20 +10,22 @@ use dikast_core::backend::{
     Backend, Batch, Capabilities, Ceilings, MemoryBudget, Planted, Prefix, StepTime, Taps,
 };
 use dikast_core::checkpoint::Weights;
-use dikast_core::graph::{DType, Graph, Sizes, TensorId};
+use dikast_core::graph::{DType, Graph, Sizes, Step, TensorId};
 use dikast_core::numerics::e4m3;
 use dikast_core::{Error, Result};
 use half::{bf16, f16};
 
 use crate::compile::{Kernels, default_cache};
 use crate::device::{Device, Target};
+use crate::forms::Form;
+use crate::gemm::LargeTiles;
 use crate::inputs::{InputLayout, Kept};
 use crate::layout::{self, Stored};
 use crate::memory::{DeviceMemory, PinnedMemory};
 use crate::plan::{Builder, Prefetch, Program, arena_bytes, arena_bytes_prefix};
 use crate::prefix::{CudaSnapshot, Pieces, UNIT};
 use crate::resident::CudaResident;
-use crate::{bucket, sources, support};
+use crate::{bucket, sources, split, support};
 
 /// Labels and sequences of the largest bucket for which the shared arena has room.
 const ARENA_COUNTS: usize = 512;
@@ -47,10 +49,20 @@ pub struct CudaOptions {
     pub embedded: bool,
     /// Uses the kernels for any chip even where there are better ones: to test them.
     pub portable: bool,
+    /// Takes the kernel of few tokens for FP8 products where it should be faster; results are the same without.
+    pub few: bool,
+    /// How results of large FP8 products leave, where there is a choice; results are the same.
+    pub large_tiles: LargeTiles,
+    /// Takes warpgroup products for attention over binary16 rows where the chip has them. Off until every answer of many callers
+    /// has its own bits with it on a card.
+    pub warpgroups: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
     pub prefetch: Prefetch,
+    /// Keeps rows between the heads' products as two bfloat16 planes, and lets neighbouring steps share a launch, where the chip
+    /// and the weights allow it. Off for the same reason.
+    pub split_rows: bool,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
     /// Leaves the weights that only pictures and videos need off the device until the first of these comes.
@@ -68,8 +80,12 @@ impl Default for CudaOptions {
             cache: default_cache(),
             embedded: true,
             portable: false,
+            few: true,
+            large_tiles: LargeTiles::default(),
+            warpgroups: false,
             early: true,
             prefetch: Prefetch::default(),
+            split_rows: false,
             poison: false,
             lazy_media: false,
             planted: None,
@@ -84,6 +100,7 @@ pub struct CudaBackend {
     pub(crate) kernels: Kernels,
     capabilities: Capabilities,
     pub(crate) options: CudaOptions,
+    preferred: Vec<(usize, usize, &'static str)>,
 }
 
 /// A graph ready for every batch that fits a bucket.
@@ -149,7 +166,7 @@ impl CudaBackend {
                 ("shared memory of a block".to_owned(), device.shared.to_string()),
             ],
         };
-        Ok(Self { device, kernels, capabilities, options })
+        Ok(Self { device, kernels, capabilities, options, preferred: Vec::new() })
     }
 
     /// Whether a model would load now: kernels for this device, and memory for weights and activations.
@@ -161,6 +178,18 @@ impl CudaBackend {
         self.kernels.check()?;
         let weights = CudaResident::bytes(graph, weights, self.options.lazy_media)?;
         CudaResident::check(&self.device, weights, self.shared_arena_bytes(graph, weights))
+    }
+
+    /// Another [`CudaOptions::split_rows`] for the plans made from here on: to compare.
+    pub fn set_split_rows(&mut self, split_rows: bool) {
+        self.options.split_rows = split_rows;
+    }
+
+    /// Another [`CudaOptions::few`] for the plans made from here on, and for the FP8 products of some shapes, weight rows and
+    /// depth, a kernel by its entry point where it can do them: to compare.
+    pub fn set_products(&mut self, few: bool, preferred: &[(usize, usize, &'static str)]) {
+        self.options.few = few;
+        self.preferred = preferred.to_vec();
     }
 
     /// Another [`CudaOptions::prefetch`] for the plans made from here on: to compare.
@@ -209,6 +238,13 @@ impl CudaBackend {
         bucket: Sizes,
         keep_all: bool,
     ) -> Builder<'a> {
+        let split = self.split(graph, resident);
+        // Where every tensor is kept, steps run one by one.
+        let together = if keep_all {
+            (0..graph.steps().len()).collect()
+        } else {
+            split::together(graph, &split, &bucket)
+        };
         Builder {
             device: &self.device,
             kernels: &self.kernels,
@@ -220,11 +256,34 @@ impl CudaBackend {
             output: None,
             arena: resident.arena.address(),
             layout: layout::arena(graph, &bucket, keep_all),
-            stored: layout::storage(graph),
+            stored: stored(graph, &split),
+            split,
+            together,
             portable: self.options.portable,
+            few: self.options.few,
+            large_tiles: self.options.large_tiles,
+            warpgroups: self.options.warpgroups,
+            preferred: &self.preferred,
             prefetch: self.options.prefetch,
             prefix: Prefix::None,
             pieces: None,
+        }
+    }
+
+    /// Which tensors are split rows, by index: all that may be, if every product over such has weights in bfloat16.
+    fn split(&self, graph: &Graph, resident: &CudaResident) -> Vec<bool> {
+        let split = split::rows(graph);
+        let one_plane = |step: &Step| match *step {
+            Step::Linear { x, weight, .. } if split[x.index()] => {
+                matches!(resident.address((weight, Form::Real { half: 0 })), Ok((_, 0)))
+            }
+            _ => true,
+        };
+        let hopper = self.device.target == Target::Hopper && !self.options.portable;
+        if hopper && self.options.split_rows && graph.steps().iter().all(one_plane) {
+            split
+        } else {
+            vec![false; split.len()]
         }
     }
 
@@ -292,20 +351,8 @@ impl CudaBackend {
         }
         let CudaPlan { inputs, graph, pinned, block, prefix, .. } = plan;
         let after = matches!(prefix, Prefix::After { .. });
-        let head = inputs.write(graph, batch, (kept, after), pinned.as_mut_slice())?;
-        pinned.upload_in(stream, head, block, 0)?;
         let source = (&*graph, &resident.checkpoint);
-        for table in 0..inputs.tables() {
-            let mut first = 0;
-            while let Some((range, next)) =
-                inputs.write_rows(table, source, batch, first, pinned.as_mut_slice())?
-            {
-                let offset = range.start;
-                pinned.upload_in(stream, range, block, offset)?;
-                first = next;
-            }
-        }
-        Ok(())
+        pinned.fill(stream, block, |bytes, upload| inputs.write(source, batch, (kept, after), bytes, upload))
     }
 
     /// Submits the forward.
@@ -393,9 +440,27 @@ impl CudaBackend {
         let builder = self.builder(&plan.graph, resident, &plan.inputs, &plan.block, plan.bucket, true);
         let program = Builder { arena: arena.address(), ..builder }.build()?;
         self.submit(&program)?;
+        let stored = stored(&plan.graph, &self.split(&plan.graph, resident));
+        // Rows that are moved are exact before they are split for the products: once more as they are.
+        let builder = self.builder(&plan.graph, resident, &plan.inputs, &plan.block, plan.bucket, true);
+        let builder = Builder { arena: arena.address(), ..builder };
+        let mut moved: Vec<(TensorId, DeviceMemory)> = Vec::new();
+        for step in plan.graph.steps() {
+            let Step::SelectRows { out, .. } = *step else { continue };
+            let elements = plan.graph.len(out, &plan.bucket);
+            if stored[out.index()] == Stored::Split && elements > 0 && taps.wanted().contains(&out) {
+                let memory = DeviceMemory::new(&self.device, 4 * elements)?;
+                builder.moved_rows(step, memory.address())?.submit(&self.device, false)?;
+                moved.push((out, memory));
+            }
+        }
         self.device.synchronize("running the tapped forward")?;
-        let stored = layout::storage(&plan.graph);
         for id in taps.wanted().to_vec() {
+            if let Some((_, memory)) = moved.iter().find(|(out, _)| *out == id) {
+                let whole = (&plan.graph, Stored::F32);
+                taps.put(id, widened(whole, &plan.bucket, &batch.sizes, id, memory, 0)?);
+                continue;
+            }
             let offset = program.layout.offsets[id.index()].unwrap_or(0) as usize;
             taps.put(
                 id,
@@ -404,6 +469,12 @@ impl CudaBackend {
         }
         Ok(())
     }
+}
+
+/// The format of every tensor, by index, given those that are split rows.
+fn stored(graph: &Graph, split: &[bool]) -> Vec<Stored> {
+    let stored = layout::storage(graph).into_iter().zip(split);
+    stored.map(|(stored, split)| if *split { Stored::Split } else { stored }).collect()
 }
 
 /// The real rows of a tensor as f32.
@@ -420,6 +491,17 @@ fn widened(
     match tensor.dtype {
         DType::F32 => Ok(match stored {
             Stored::F32 => arena.read(offset, elements)?,
+            Stored::Split => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(sizes));
+                let capacity = layout::token_capacity(tensor.shape.first().map_or(0, |d| d.bind(bucket)));
+                let width = elements.checked_div(rows).unwrap_or(0);
+                let planes: Vec<u16> = arena.read(offset, 2 * capacity * width)?;
+                let value = |at: usize| bf16::from_bits(planes[at]).to_f32();
+                (0..rows)
+                    .flat_map(|r| (0..width).map(move |k| layout::split_offset(r, k, capacity) / 2))
+                    .map(|at| value(at) + value(at + capacity * width))
+                    .collect()
+            }
             Stored::F16 => {
                 arena.read::<u16>(offset, elements)?.into_iter().map(|b| f16::from_bits(b).to_f32()).collect()
             }

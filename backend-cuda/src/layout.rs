@@ -2,6 +2,8 @@
 
 use dikast_core::graph::{ArenaLayout, DType, Graph, RowOp, Sizes, Step, TensorId};
 
+use crate::split;
+
 /// Bytes of a row in one k-block.
 pub(crate) const K_BLOCK: usize = 128;
 /// Rows of a weight tile.
@@ -31,12 +33,14 @@ pub(crate) enum Stored {
     F16 = 1,
     /// bfloat16: where they may be beyond binary16's range.
     BF16 = 2,
+    /// Two bfloat16 planes, tiled as operands (`kernels/split_rows.cuh`).
+    Split = 3,
 }
 
 impl Stored {
     /// Bytes of an element.
     pub(crate) fn bytes(self) -> usize {
-        if self == Self::F32 { 4 } else { 2 }
+        if matches!(self, Self::F32 | Self::Split) { 4 } else { 2 }
     }
 }
 
@@ -128,9 +132,11 @@ fn sixteen_bits_of_clef(graph: &Graph, stored: &mut [Stored]) {
     }
 }
 
-/// Where the activations lie for a bucket.
+/// Where the activations lie for a bucket. What may be split rows has room for them.
 pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayout {
     let stored = storage(graph);
+    let split = split::rows(graph);
+    let together = split::together(graph, &split, bucket);
     let bytes = |id: TensorId| {
         let tensor = graph.tensor(id);
         if graph.inputs().iter().any(|i| i.tensor == id) {
@@ -140,6 +146,11 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
         let elements = graph.len(id, bucket);
         match tensor.dtype {
             DType::I32 => 4 * elements as u64,
+            DType::F32 if split[id.index()] => {
+                let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
+                let width = elements.checked_div(rows).unwrap_or(0);
+                4 * (token_capacity(rows) * width) as u64
+            }
             DType::F32 => stored[id.index()].bytes() as u64 * elements as u64,
             DType::I8 | DType::F8E4M3 => {
                 let rows = tensor.shape.first().map_or(0, |d| d.bind(bucket));
@@ -148,11 +159,12 @@ pub(crate) fn arena(graph: &Graph, bucket: &Sizes, keep_all: bool) -> ArenaLayou
         }
     };
     let places = places(graph, &stored, keep_all);
-    graph.arena_shared(bytes, ALIGN, keep_all, |id| place_of_tensor(&places, id))
+    graph.arena_shared(bytes, ALIGN, keep_all, |id| place_of_tensor(&places, id), |step| together[step])
 }
 
 /// By index, the tensor in whose place another lies: merged rows where the rows are; and, unless all tensors are to be
-/// kept, rows some of which are replaced where the old ones are, when nothing reads those later.
+/// kept, rows some of which are replaced where the old ones are, and an FP8 product where the residual is that it is added
+/// to, when nothing reads those later.
 fn places(graph: &Graph, stored: &[Stored], keep_all: bool) -> Vec<Option<TensorId>> {
     let mut places = vec![None; stored.len()];
     let alike = |x: TensorId, out: TensorId| {
@@ -170,11 +182,15 @@ fn places(graph: &Graph, stored: &[Stored], keep_all: bool) -> Vec<Option<Tensor
         return places;
     }
     for (now, step) in graph.steps().iter().enumerate() {
-        let Step::ReplaceRows { x, with, out, .. } = *step else { continue };
+        let (x, other, out) = match *step {
+            Step::ReplaceRows { x, with, out, .. } => (x, with, out),
+            Step::QuantLinear { residual: Some(x), scales, out, .. } => (x, scales, out),
+            _ => continue,
+        };
         let old = place_of_tensor(&places, x);
         let is_old = |id: TensorId| place_of_tensor(&places, id) == old;
         let read_later = graph.steps()[now + 1..].iter().any(|s| s.reads().into_iter().any(is_old));
-        if alike(old, out) && !is_old(with) && !read_later && !is_old(graph.output()) {
+        if alike(old, out) && !is_old(other) && !read_later && !is_old(graph.output()) {
             for place in places.iter_mut().filter(|p| **p == Some(out)) {
                 *place = Some(old);
             }
@@ -217,6 +233,11 @@ pub(crate) fn place_of(row: usize, half: usize) -> usize {
 /// Rows that a codes tensor has room for.
 pub(crate) fn token_capacity(rows: usize) -> usize {
     rows.next_multiple_of(TOKEN_TILE)
+}
+
+/// Offset of column `k` of a row in the head plane of split rows.
+pub(crate) fn split_offset(row: usize, k: usize, capacity: usize) -> usize {
+    code_offset(row, 2 * k, capacity)
 }
 
 /// Bytes of a codes tensor of `rows` × `width` codes.

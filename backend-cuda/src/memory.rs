@@ -1,10 +1,11 @@
 //! Device and pinned host memory with an owner.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use cudarc::driver::{CudaStream, result};
+use cudarc::driver::{CudaStream, result, sys};
 use dikast_core::{Error, Result};
 
 use crate::device::Device;
@@ -146,30 +147,41 @@ impl PinnedMemory {
     }
 
     /// Submits a copy of `range` to `to + offset`.
-    pub(crate) fn upload(
-        &self,
-        range: std::ops::Range<usize>,
-        to: &DeviceMemory,
-        offset: usize,
-    ) -> Result<()> {
-        self.upload_in(&self.device.stream, range, to, offset)
+    pub(crate) fn upload(&self, range: Range<usize>, to: &DeviceMemory, offset: usize) -> Result<()> {
+        self.copy(&self.device.stream, range, to, offset)
     }
 
-    /// The same in a stream of the caller's, who orders it before what reads it.
-    pub(crate) fn upload_in(
-        &self,
+    /// Runs `work` on these bytes with a function that submits copies of ranges of them, to the same place in `to`. The stream
+    /// is the caller's, who orders it before what reads them.
+    pub(crate) fn fill(
+        &mut self,
         stream: &CudaStream,
-        range: std::ops::Range<usize>,
         to: &DeviceMemory,
-        offset: usize,
+        work: impl FnOnce(&mut [u8], &mut dyn FnMut(Range<usize>) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
+        // SAFETY: allocated and initialised by `new`; `self` is borrowed exclusively, and the copies below take the memory's
+        // address, not a reference.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.address, self.bytes) };
+        let this = &*self;
+        work(bytes, &mut |range| this.copy(stream, range.clone(), to, range.start))
+    }
+
+    fn copy(&self, stream: &CudaStream, range: Range<usize>, to: &DeviceMemory, offset: usize) -> Result<()> {
         to.inside(offset, range.len())?;
-        let device = Arc::clone(&self.device);
-        let source = &self.as_slice()[range];
-        // SAFETY: the target range was checked; the source is page-locked and is not freed before the stream is
-        // synchronized, which `Device::synchronize` and `drop` both do.
-        unsafe { result::memcpy_htod_async(to.address() + offset as u64, source, stream.cu_stream()) }
-            .map_err(|e| device.fault("uploading", e))
+        if range.start > range.end || range.end > self.bytes {
+            return Err(Error::Internal(format!("bytes {range:?} of a block of {}", self.bytes)));
+        }
+        // SAFETY: both ranges were checked; the source is page-locked and is not freed before the stream is synchronized,
+        // which `Device::synchronize` and `drop` both do.
+        let status = unsafe {
+            sys::cuMemcpyHtoDAsync_v2(
+                to.address() + offset as u64,
+                self.address.add(range.start).cast_const().cast(),
+                range.len(),
+                stream.cu_stream(),
+            )
+        };
+        status.result().map_err(|e| self.device.fault("uploading", e))
     }
 }
 

@@ -10,11 +10,13 @@ use dikast_core::{Error, Result};
 
 use crate::args;
 use crate::backend::{CudaBackend, CudaPlan};
+use crate::device::Target;
 use crate::gemm::{self, Chip, Choice, Exit, Shape};
 use crate::launch::Launch;
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::memory::DeviceMemory;
+use crate::product;
 use crate::resident::CudaResident;
 
 /// What a product writes, as the products of an mT5 block do.
@@ -26,6 +28,17 @@ pub enum ProductKind {
     Residual,
     /// bfloat16, gated.
     Gated,
+}
+
+impl ProductKind {
+    /// The format of the results.
+    pub(crate) fn stored(self) -> Stored {
+        match self {
+            Self::Plain => Stored::F16,
+            Self::Residual => Stored::F32,
+            Self::Gated => Stored::BF16,
+        }
+    }
 }
 
 /// One product's time.
@@ -160,23 +173,21 @@ impl CudaBackend {
         kind: ProductKind,
     ) -> Result<Vec<GemmTime>> {
         let gated = kind == ProductKind::Gated;
-        let stored = match kind {
-            ProductKind::Plain => Stored::F16,
-            ProductKind::Residual => Stored::F32,
-            ProductKind::Gated => Stored::BF16,
-        };
+        let stored = kind.stored();
         let columns = if gated { n / 2 } else { n };
         let half = if gated { columns } else { 0 };
         let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
-        let shape = Shape { weight_rows, k_blocks, tokens, exit: Exit::of(columns, gated, stored) };
-        let chip = Chip {
-            target: self.device.target,
-            processors: self.device.processors,
-            shared: self.device.shared,
+        let added = kind == ProductKind::Residual;
+        let shape = Shape {
+            weight_rows,
+            k_blocks,
+            tokens,
+            exit: Exit::of(columns, gated, stored, added, self.options.large_tiles),
         };
-        let chosen = gemm::choose(chip, shape);
+        let chip = self.chip();
+        let chosen = gemm::choose(chip, shape, self.options.few);
         let mut choices = vec![chosen];
-        if self.device.target == crate::device::Target::Hopper {
+        if self.device.target == Target::Hopper {
             choices.extend(gemm::candidates(chip, shape));
             if tokens == 64 {
                 choices.push(gemm::portable(shape));
@@ -209,16 +220,18 @@ impl CudaBackend {
 
         let mut times = Vec::new();
         for choice in distinct {
-            let function = self.kernels.function(choice.kernel, choice.entry, choice.grid.shared)?;
             let launches: Vec<Launch> = (0..copies)
                 .map(|copy| {
+                    // Where a plan has them: a residual where the results go, if they can be added there.
+                    let beside = residual.as_ref().map_or(0, |r| r.address());
+                    let in_place = matches!(choice.boxes(), Some((_, true)));
                     let arguments = args::Fp8Gemm {
                         codes: codes.address(),
                         scales: scales.address(),
                         weight: weights.address() + (copy * bytes) as u64,
                         weight_scales: row_scales.address(),
-                        residual: residual.as_ref().map_or(0, |r| r.address()),
-                        out: out.address(),
+                        residual: beside,
+                        out: if in_place { beside } else { out.address() },
                         rows: rows.address(),
                         capacity: layout::token_capacity(tokens) as i32,
                         k_blocks: k_blocks as i32,
@@ -231,9 +244,9 @@ impl CudaBackend {
                         stored: stored as i32,
                         pad: 0,
                     };
-                    Launch::new(choice.entry, function.clone(), choice.grid, &arguments)
+                    product::launch(&self.device, &self.kernels, &choice, arguments, (stored, tokens))
                 })
-                .collect();
+                .collect::<Result<_>>()?;
             let early = self.early();
             let graph = self.capture(|| {
                 launches.iter().enumerate().try_for_each(|(i, l)| l.submit(&self.device, early && i > 0))
@@ -249,6 +262,42 @@ impl CudaBackend {
             });
         }
         Ok(times)
+    }
+
+    /// Kernels for Hopper that a product of `tokens` × `k` codes and `n` × `k` codes can have, the one expected to be fastest
+    /// first.
+    pub fn product_kernels(&self, n: usize, k: usize, tokens: usize, kind: ProductKind) -> Vec<&'static str> {
+        let gated = kind == ProductKind::Gated;
+        let columns = if gated { n / 2 } else { n };
+        let half = if gated { columns } else { 0 };
+        let (weight_rows, k_blocks) = (layout::weight_rows(n, half), layout::k_blocks(k, 1));
+        let shape = Shape {
+            weight_rows,
+            k_blocks,
+            tokens,
+            exit: Exit::of(
+                columns,
+                gated,
+                kind.stored(),
+                kind == ProductKind::Residual,
+                self.options.large_tiles,
+            ),
+        };
+        if self.device.target != Target::Hopper {
+            return Vec::new();
+        }
+        let mut entries: Vec<&'static str> = Vec::new();
+        for choice in gemm::candidates(self.chip(), shape) {
+            if !entries.contains(&choice.entry) {
+                entries.push(choice.entry);
+            }
+        }
+        entries
+    }
+
+    /// What of the device decides about products.
+    pub(crate) fn chip(&self) -> Chip {
+        Chip { target: self.device.target, processors: self.device.processors, shared: self.device.shared }
     }
 
     /// Times the launches of a plan one by one: each repeated in a graph of its own, fully ordered, operands in the cache.
@@ -396,7 +445,7 @@ impl CudaBackend {
 }
 
 /// Random finite E4M3 codes.
-fn random_codes(count: usize) -> Vec<u8> {
+pub(crate) fn random_codes(count: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut codes = Vec::with_capacity(count + 8);
     while codes.len() < count {

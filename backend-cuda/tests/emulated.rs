@@ -3,6 +3,12 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(dead_code, unreachable_pub, clippy::print_stdout, reason = "modules of a command-line tool")]
 
+#[path = "../examples/cuda_check/exits.rs"]
+mod exits;
+#[path = "../examples/cuda_check/fp8_tiles.rs"]
+mod fp8_tiles;
+#[path = "../examples/cuda_check/heads.rs"]
+mod heads;
 #[path = "../examples/cuda_check/models.rs"]
 mod models;
 #[path = "../examples/cuda_check/report.rs"]
@@ -16,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dikast_core::backend::Backend as _;
-use dikast_cuda::{CudaBackend, CudaOptions};
+use dikast_cuda::{CudaBackend, CudaOptions, LargeTiles};
 use dikast_tests::data::data_dir;
 use dikast_tests::gpu::REQUIRED;
 use report::Report;
@@ -67,7 +73,14 @@ fn elsewhere(test: &str, settings: &str) -> bool {
 }
 
 fn options() -> CudaOptions {
-    CudaOptions { poison: true, ..CudaOptions::default() }
+    // What a card does not do by default is tested here.
+    CudaOptions {
+        poison: true,
+        warpgroups: true,
+        split_rows: true,
+        large_tiles: LargeTiles::Copied,
+        ..CudaOptions::default()
+    }
 }
 
 #[test]
@@ -92,6 +105,18 @@ fn small_steps_pass() {
     assert!(report.finish(None));
 }
 
+/// Split rows, clusters and warpgroup products: what only Hopper does.
+#[test]
+fn heads_on_hopper_pass() {
+    if elsewhere("heads_on_hopper_pass", "capability=90,random=1") {
+        return;
+    }
+    let mut report = Report::default();
+    let cuda = CudaBackend::open(options()).expect("the emulated device opens");
+    heads::all(&mut report, "emulated", &cuda, true);
+    assert!(report.finish(None));
+}
+
 /// Lanes, warps and blocks take turns at random, so that what depends on their order would show.
 #[test]
 fn small_models_give_the_reference_logits_and_states() {
@@ -100,5 +125,34 @@ fn small_models_give_the_reference_logits_and_states() {
     }
     let mut report = Report::default();
     models::goldens(&mut report, "emulated", &|| CudaBackend::open(options()), &data_dir());
+    assert!(report.finish(None));
+}
+
+/// Either operand as the 64-row side of Hopper's products: the same bits, whatever the tile.
+#[test]
+fn fp8_products_of_every_tile_have_the_same_bits() {
+    if elsewhere("fp8_products_of_every_tile_have_the_same_bits", "capability=90,processors=132,guard,check")
+    {
+        return;
+    }
+    let cuda = CudaBackend::open(options()).expect("the emulated device opens");
+    let mut report = Report::default();
+    fp8_tiles::tiles(&mut report, "emulated", &cuda, true, false);
+    assert!(report.finish(None));
+}
+
+/// Results of large tiles by every exit, in clusters too, and attention over what they hand on.
+#[test]
+fn fp8_products_leave_by_every_exit_with_the_same_bits() {
+    if elsewhere(
+        "fp8_products_leave_by_every_exit_with_the_same_bits",
+        "capability=90,processors=16,guard,random=3",
+    ) {
+        return;
+    }
+    let cuda = CudaBackend::open(options()).expect("the emulated device opens");
+    let mut report = Report::default();
+    steps::halves(&mut report, "emulated", &cuda);
+    exits::all(&mut report, "emulated", &cuda, true);
     assert!(report.finish(None));
 }

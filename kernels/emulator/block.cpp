@@ -57,20 +57,22 @@ void begin() {
 } // namespace
 
 Worker::Worker(uint64_t seed)
-    : fibers(MOST_THREADS), warps(MOST_WARPS), random_order(settings().random), guarded(settings().guard), state(seed * 2 + 1) {
+    : fibers(MOST_CLUSTER * MOST_THREADS), warps(MOST_CLUSTER * MOST_WARPS), random_order(settings().random), guarded(settings().guard),
+      state(seed * 2 + 1) {
     auto map = [](size_t bytes) {
         void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) abort();
         return static_cast<unsigned char *>(p);
     };
-    stacks = map(STACK * MOST_THREADS);
-    shared = map(MOST_SHARED);
+    stacks = map(STACK * MOST_THREADS * MOST_CLUSTER);
+    shared = map(MOST_SHARED * MOST_CLUSTER);
+    for (unsigned r = 0; r < MOST_CLUSTER; ++r) blocks[r] = &members[r].block;
     if (settings().check) checker.reset(new Checker);
 }
 
 Worker::~Worker() {
-    munmap(stacks, STACK * MOST_THREADS);
-    munmap(shared, MOST_SHARED);
+    munmap(stacks, STACK * MOST_THREADS * MOST_CLUSTER);
+    munmap(shared, MOST_SHARED * MOST_CLUSTER);
     for (Fiber &f : fibers) free(f.copy);
 }
 
@@ -83,38 +85,55 @@ uint64_t Worker::random() {
 
 void Worker::prepare(const Launch &what, Index index) {
     launch = &what;
-    threads = alive = what.size.x * what.size.y * what.size.z;
-    warp_count = (threads + 31) / 32;
+    threads = what.size.x * what.size.y * what.size.z;
+    alive = threads * what.cluster;
+    warp_count = (threads + 31) / 32 * what.cluster;
     turn = 0;
+    cluster_arrived = 0;
     outcome = Outcome::DONE;
+    for (unsigned r = 0; r < what.cluster; ++r) prepare_member(r, {index.x + r, index.y, index.z});
+}
+
+void Worker::prepare_member(unsigned rank, Index index) {
+    const Launch &what = *launch;
+    Member &own = members[rank];
+    Block &block = own.block;
+    const unsigned own_warps = (threads + 31) / 32;
+    own.alive = threads;
+    own.first_warp = rank * own_warps;
     block.index = index;
     block.size = what.size;
     block.grid = what.grid;
-    block.shared = shared;
+    block.shared = shared + (size_t)rank * MOST_SHARED;
     block.dynamic_at = (what.static_shared + 1023) / 1024 * 1024;
     block.shared_bytes = block.dynamic_at + what.dynamic_shared;
+    block.rank = rank;
+    block.ranks = what.cluster;
+    block.cluster = blocks;
     if (block.shared_bytes > MOST_SHARED - 4096) abort();
     // What nobody wrote is NaN; and so are bytes beyond, which are looked at in the end.
-    memset(shared, 0xFF, block.shared_bytes + 1024);
-    memset(barriers, 0, sizeof barriers);
-    for (unsigned w = 0; w < warp_count; ++w) {
+    memset(block.shared, 0xFF, block.shared_bytes + 1024);
+    memset(own.barriers, 0, sizeof own.barriers);
+    for (unsigned w = 0; w < own_warps; ++w) {
         const unsigned lanes = threads - w * 32 < 32 ? threads - w * 32 : 32;
-        warps[w].last = 31;
-        warps[w].alive = warps[w].ready = lanes == 32 ? ~0u : (1u << lanes) - 1;
-        for (unsigned m = 0; m < warps[w].meetings; ++m) warps[w].meeting[m].arrived = 0;
-        warps[w].meetings = 0;
+        Warp &warp = warps[own.first_warp + w];
+        warp.last = 31;
+        warp.alive = warp.ready = lanes == 32 ? ~0u : (1u << lanes) - 1;
+        for (unsigned m = 0; m < warp.meetings; ++m) warp.meeting[m].arrived = 0;
+        warp.meetings = 0;
     }
     for (unsigned t = 0; t < threads; ++t) {
-        Fiber &f = fibers[t];
+        const unsigned at = own.first_warp * 32 + t;
+        Fiber &f = fibers[at];
         f.thread = {t % what.size.x, t / what.size.x % what.size.y, t / what.size.x / what.size.y};
         f.lane = t & 31;
         f.number = t;
         f.block = &block;
-        f.warp = &warps[t / 32];
+        f.warp = &warps[own.first_warp + t / 32];
         f.copies = 0;
         f.open_group = 0;
         f.waits_for = "its start";
-        unsigned char *bottom = stacks + t * STACK;
+        unsigned char *bottom = stacks + (size_t)at * STACK;
         if (guarded) memcpy(bottom, &CANARY, sizeof CANARY);
         void **top = reinterpret_cast<void **>(reinterpret_cast<uintptr_t>(bottom + STACK) & ~uintptr_t(15));
         *--top = nullptr; // so that the stack is aligned as after a call
@@ -128,7 +147,7 @@ Outcome Worker::run(const Launch &what, Index index) {
     prepare(what, index);
     worker = this;
     current = &fibers[0];
-    if (checker) checker->begin(block, warp_count, what, stacks, STACK * MOST_THREADS);
+    if (checking()) checker->begin(members[0].block, warp_count, what, stacks, STACK * MOST_THREADS);
     while (alive > 0 && outcome == Outcome::DONE) {
         Fiber *f = next();
         if (!f) {
@@ -141,14 +160,16 @@ Outcome Worker::run(const Launch &what, Index index) {
     current = nullptr;
     worker = nullptr;
     if (outcome == Outcome::DONE) {
-        for (unsigned i = 0; i < 1024; ++i) {
-            if (shared[block.shared_bytes + i] == 0xFF) continue;
-            message = "shared memory was written " + std::to_string(i) + " bytes beyond its end";
+        for (unsigned i = 0; i < 1024 * what.cluster; ++i) {
+            const Block &block = members[i / 1024].block;
+            if (block.shared[block.shared_bytes + i % 1024] == 0xFF) continue;
+            message = "shared memory was written " + std::to_string(i % 1024) + " bytes beyond its end";
             outcome = Outcome::FAULT;
             break;
         }
-        for (unsigned t = 0; t < threads && guarded; ++t) {
-            if (memcmp(stacks + t * STACK, &CANARY, sizeof CANARY) == 0) continue;
+        for (unsigned t = 0; t < threads * what.cluster && guarded; ++t) {
+            const size_t at = members[t / threads].first_warp * 32 + t % threads;
+            if (memcmp(stacks + at * STACK, &CANARY, sizeof CANARY) == 0) continue;
             message = "the emulator's stack of a thread is too small";
             outcome = Outcome::FAULT;
             break;
@@ -206,8 +227,10 @@ void Worker::leave() {
     ++own->open_group;
     emulated_finish_copies(0);
     Warp &warp = *own->warp;
+    Member &member = members[own->block->rank];
     warp.alive &= ~(1u << own->lane);
     --alive;
+    --member.alive;
     // It may have been the last that others waited for.
     for (unsigned m = 0; m < warp.meetings;) {
         const unsigned before = warp.meetings;
@@ -215,9 +238,10 @@ void Worker::leave() {
         if (meeting.arrived != 0 && meeting.arrived == (meeting.mask & warp.alive)) work(warp, m);
         if (warp.meetings == before) ++m;
     }
-    for (Barrier &b : barriers) {
-        if (b.arrived != 0 && b.count == 0 && b.arrived == alive) release(b);
+    for (Barrier &b : member.barriers) {
+        if (b.arrived != 0 && b.count == 0 && b.arrived == member.alive) release(member, b);
     }
+    if (cluster_arrived != 0 && cluster_arrived == alive) cluster_release();
     Fiber *to = next();
     current = to;
     void *gone;
@@ -230,7 +254,7 @@ void Worker::work(Warp &warp, unsigned at) {
     const Meeting &meeting = warp.meeting[at];
     const unsigned lanes = meeting.arrived;
     meeting.operation->work(meeting.operands, lanes);
-    if (checker && strcmp(meeting.operation->name, "__syncwarp") == 0) checker->meet_warp((unsigned)(&warp - warps.data()));
+    if (checking() && strcmp(meeting.operation->name, "__syncwarp") == 0) checker->meet_warp((unsigned)(&warp - warps.data()));
     warp.ready |= lanes;
     if (at != warp.meetings - 1) warp.meeting[at] = warp.meeting[warp.meetings - 1];
     --warp.meetings;
@@ -271,21 +295,40 @@ void Worker::collective(unsigned mask, const Collective *operation, void *operan
     suspend();
 }
 
-void Worker::release(Barrier &barrier) {
+void Worker::release(Member &member, Barrier &barrier) {
     barrier.result = barrier.votes;
-    if (checker) checker->meet(barrier.warps, barrier.waiting, warp_count);
+    if (checking()) checker->meet(barrier.warps, barrier.waiting, warp_count);
     barrier.arrived = barrier.votes = barrier.warps = 0;
-    for (unsigned w = 0; w < warp_count; ++w) {
-        warps[w].ready |= barrier.waiting[w];
+    for (unsigned w = 0; w < (threads + 31) / 32; ++w) {
+        warps[member.first_warp + w].ready |= barrier.waiting[w];
         barrier.waiting[w] = 0;
+    }
+}
+
+void Worker::cluster_release() {
+    cluster_arrived = 0;
+    ++cluster_phase;
+}
+
+void Worker::cluster_arrive() {
+    current->cluster_phase = cluster_phase;
+    if (++cluster_arrived == alive) cluster_release();
+}
+
+void Worker::cluster_wait() {
+    current->waits_for = "barrier.cluster";
+    for (unsigned turns = 0; current->cluster_phase == cluster_phase; ++turns) {
+        if (turns == 1u << 18) emulated_fault("barrier.cluster: %u of %u threads come", cluster_arrived, alive);
+        pause();
     }
 }
 
 unsigned Worker::barrier(unsigned id, unsigned count, bool value, bool wait, const char *name) {
     if (id >= BARRIERS) emulated_fault("%s: there is no barrier %u", name, id);
     if (count % 32 != 0 || count > (threads + 31) / 32 * 32) emulated_fault("%s: barrier %u for %u threads", name, id, count);
-    Barrier &b = barriers[id];
     Fiber *own = current;
+    Member &member = members[own->block->rank];
+    Barrier &b = member.barriers[id];
     if (b.arrived == 0) b.count = count;
     if (b.count != count) emulated_fault("%s: barrier %u for %u threads, others want %u", name, id, count, b.count);
     ++b.arrived;
@@ -293,7 +336,7 @@ unsigned Worker::barrier(unsigned id, unsigned count, bool value, bool wait, con
     b.warps |= 1u << (own->number / 32);
     own->waits_for = name;
     if (wait) b.waiting[own->number / 32] |= 1u << own->lane;
-    if (b.arrived == (count ? count : alive)) release(b);
+    if (b.arrived == (count ? count : member.alive)) release(member, b);
     if (wait) suspend();
     return b.result;
 }
@@ -308,8 +351,8 @@ void Worker::pause() {
 void Worker::fail(Outcome how, const std::string &what) {
     char place[200];
     const Fiber *f = current;
-    snprintf(place, sizeof place, " (block %u,%u,%u thread %u,%u,%u)", block.index.x, block.index.y, block.index.z, f->thread.x,
-             f->thread.y, f->thread.z);
+    const Index index = f->block->index;
+    snprintf(place, sizeof place, " (block %u,%u,%u thread %u,%u,%u)", index.x, index.y, index.z, f->thread.x, f->thread.y, f->thread.z);
     message = what + place;
     outcome = how;
     current = nullptr;
@@ -320,7 +363,8 @@ void Worker::fail(Outcome how, const std::string &what) {
 
 void Worker::deadlock() {
     char text[200];
-    snprintf(text, sizeof text, "no thread can go on (block %u,%u,%u):", block.index.x, block.index.y, block.index.z);
+    const Index index = members[0].block.index;
+    snprintf(text, sizeof text, "no thread can go on (block %u,%u,%u):", index.x, index.y, index.z);
     message = text;
     for (unsigned w = 0; w < warp_count; ++w) {
         unsigned left = warps[w].alive;
@@ -353,6 +397,14 @@ unsigned emulated_barrier(unsigned id, unsigned count, bool value, const char *n
 }
 void emulated_arrive(unsigned id, unsigned count) { worker->barrier(id, count, false, false, "bar.arrive"); }
 void emulated_pause() { worker->pause(); }
+void emulated_announce(unsigned barrier) { worker->announce(barrier); }
+void emulated_learn(unsigned barrier) { worker->learn(barrier); }
+void emulated_bulk(unsigned to, const void *from, unsigned bytes) {
+    worker->check_shared(to, bytes, true, current->lane);
+    worker->check(from, bytes, false);
+}
+void emulated_cluster_arrive() { worker->cluster_arrive(); }
+void emulated_cluster_wait() { worker->cluster_wait(); }
 
 void emulated_fault(const char *format, ...) {
     char text[512];

@@ -11,7 +11,7 @@
 
 namespace emulated {
 
-constexpr unsigned MOST_THREADS = 1024, MOST_WARPS = MOST_THREADS / 32, BARRIERS = 16, MOST_SHARED = 1 << 20;
+constexpr unsigned MOST_THREADS = 1024, MOST_WARPS = MOST_THREADS / 32, BARRIERS = 16, MOST_SHARED = 1 << 18;
 
 // Lanes that are on their way to one operation.
 struct Meeting {
@@ -33,14 +33,21 @@ struct Barrier {
     unsigned waiting[MOST_WARPS];
 };
 
-// Runs blocks one after the other on the host thread that made it.
+// A block of the cluster that runs.
+struct Member {
+    Block block;
+    Barrier barriers[BARRIERS];
+    unsigned alive, first_warp; // threads that have not left; its warps among all
+};
+
+// Runs blocks, or clusters of them, one after the other on the host thread that made it.
 class Worker {
 public:
     explicit Worker(uint64_t seed);
     ~Worker();
     Worker(const Worker &) = delete;
 
-    // The block `index` of a launch.
+    // The block `index` of a launch, or the cluster that it is the first of.
     Outcome run(const Launch &launch, Index index);
 
     std::string message;
@@ -49,32 +56,46 @@ public:
     void collective(unsigned mask, const Collective *operation, void *operands);
     unsigned barrier(unsigned id, unsigned count, bool value, bool wait, const char *name);
     void pause();
+    void cluster_arrive();
+    void cluster_wait();
     [[noreturn]] void leave();
     [[noreturn]] void fail(Outcome outcome, const std::string &what);
     void entry();
     void check(const void *address, size_t bytes, bool write) {
-        if (checker) checker->access(address, bytes, write);
+        if (checking()) checker->access(address, bytes, write);
     }
     // Bytes of shared memory, on behalf of a lane of the running warp.
     void check_shared(unsigned at, unsigned bytes, bool write, unsigned lane) {
-        if (checker) checker->shared(at, bytes, write, (current->number & ~31u) + lane);
+        if (checking()) checker->shared(at, bytes, write, (current->number & ~31u) + lane);
+    }
+    // Of the block's own barriers, whichever way their address is written.
+    void announce(unsigned barrier) {
+        if (checking()) checker->announce(barrier & ((1u << RANK_BIT) - 1), current->number / 32);
+    }
+    void learn(unsigned barrier) {
+        if (checking()) checker->learn(barrier & ((1u << RANK_BIT) - 1), current->number / 32);
     }
 
 private:
     void prepare(const Launch &launch, Index index);
+    void prepare_member(unsigned rank, Index index);
+    void cluster_release();
     Fiber *next();
     void suspend();
     void work(Warp &warp, unsigned at);
-    void release(Barrier &barrier);
+    void release(Member &member, Barrier &barrier);
     void deadlock();
     uint64_t random();
+    // Blocks of clusters see each other's shared memory: their accesses are not looked at.
+    bool checking() const { return checker && launch->cluster == 1; }
 
-    Block block{};
+    Member members[MOST_CLUSTER];
+    Block *blocks[MOST_CLUSTER];
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
-    Barrier barriers[BARRIERS];
     const Launch *launch = nullptr;
-    unsigned threads = 0, alive = 0, warp_count = 0, turn = 0;
+    unsigned threads = 0, alive = 0, warp_count = 0, turn = 0; // threads of a block, of the rest all
+    unsigned cluster_arrived = 0, cluster_phase = 0;
     unsigned char *stacks, *shared;
     void *home = nullptr; // where run() waits
     Outcome outcome = Outcome::DONE;

@@ -15,12 +15,14 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     memory_bytes = block.shared_bytes;
     stack = stacks;
     stack_length = stack_bytes;
+    for (unsigned w = 0; w < warps; ++w) read_clocks[w].resize(MOST_SHARED);
     // All that was before is known to all.
     ++time;
     for (unsigned w = 0; w < warps; ++w) {
         for (unsigned o = 0; o < 32; ++o) known[w][o] = time - 1; // blocks before may have had more warps
         known[w][w] = time;
     }
+    announced.clear();
     own_count = 0;
     auto add = [&](const void *from, size_t bytes) {
         if (own_count == 8) return;
@@ -31,6 +33,7 @@ void Checker::begin(const Block &block, unsigned warps, const Launch &launch, co
     add(emulated::current - emulated::current->number, MOST_THREADS * sizeof(Fiber));
     add(emulated::current->warp - emulated::current->number / 32, MOST_WARPS * sizeof(Warp));
     add(&block, sizeof block);
+    add(block.cluster, block.ranks * sizeof *block.cluster);
     add(launch.image, launch.image_bytes);
     for (unsigned i = 0; i < launch.kernel->parameters; ++i) add(launch.parameters[i], launch.kernel->parameter_bytes[i]);
     add(launch.parameters, launch.kernel->parameters * sizeof(void *));
@@ -60,6 +63,21 @@ void Checker::meet(unsigned came, const unsigned *waiting, unsigned warps) {
 
 void Checker::meet_warp(unsigned warp) { known[warp][warp] = ++time; }
 
+void Checker::announce(unsigned barrier, unsigned warp) {
+    Announced &all = announced.emplace(barrier, Announced{}).first->second;
+    for (unsigned o = 0; o < 32; ++o) all.clock[o] = known[warp][o] > all.clock[o] ? known[warp][o] : all.clock[o];
+    // What the warp does from here on it did not announce.
+    known[warp][warp] = ++time;
+}
+
+void Checker::learn(unsigned barrier, unsigned warp) {
+    const auto found = announced.find(barrier);
+    if (found == announced.end()) return;
+    for (unsigned o = 0; o < 32; ++o) {
+        if (o != warp && found->second.clock[o] > known[warp][o]) known[warp][o] = found->second.clock[o];
+    }
+}
+
 // Whether what `warp` did at `clock` is known to `own_warp`.
 bool Checker::before(uint32_t clock, unsigned warp, unsigned own_warp) const {
     return warp == own_warp ? known[own_warp][warp] > clock : known[own_warp][warp] >= clock;
@@ -76,7 +94,8 @@ void Checker::shared(unsigned at, unsigned bytes, bool write, unsigned thread) {
         }
         bool all_before = true;
         for (unsigned left = c.readers; left; left &= left - 1) {
-            all_before = all_before && before(c.read_clock, (unsigned)__builtin_ctz(left), warp);
+            const unsigned reader = (unsigned)__builtin_ctz(left);
+            all_before = all_before && before(read_clocks[reader][i], reader, warp);
         }
         const bool alone = c.reader == thread;
         if (write) {
@@ -84,16 +103,17 @@ void Checker::shared(unsigned at, unsigned bytes, bool write, unsigned thread) {
                 emulated_fault("race: byte %u of shared memory is written by thread %u, and was read by thread %d (warps %08x) "
                                "without a barrier between", i, thread, c.reader == SEVERAL ? -1 : (int)c.reader, c.readers);
             }
-            c = {now, 0, 0, (uint16_t)thread, SEVERAL};
-        } else if (c.readers == 0 || all_before || alone) {
-            c.read_clock = now;
+            c = {now, 0, (uint16_t)thread, SEVERAL};
+            continue;
+        }
+        if (c.readers == 0 || all_before || alone) {
             c.readers = 1u << warp;
             c.reader = (uint16_t)thread;
         } else {
-            c.read_clock = now > c.read_clock ? now : c.read_clock;
             c.readers |= 1u << warp;
             c.reader = SEVERAL;
         }
+        read_clocks[warp][i] = now;
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace emulated {
@@ -23,6 +24,10 @@ public:
     // A barrier: what the warps that came know, those that waited there know too.
     void meet(unsigned came, const unsigned *waiting, unsigned warps);
     void meet_warp(unsigned warp);
+    // A barrier in shared memory: what a warp knows when it arrives, or when bytes that it asked for come, those know that
+    // find the barrier's phase complete later.
+    void announce(unsigned barrier, unsigned warp);
+    void learn(unsigned barrier, unsigned warp);
 
     void access(const void *address, size_t bytes, bool write);
     // A place in shared memory, by the running thread or on behalf of lane `lane` of its warp.
@@ -30,8 +35,8 @@ public:
 
 private:
     struct Cell {
-        uint32_t write_clock, read_clock, readers; // readers: warps
-        uint16_t writer, reader;                   // threads; reader 0xFFFF: several
+        uint32_t write_clock, readers; // readers: warps
+        uint16_t writer, reader;       // threads; reader 0xFFFF: several
     };
     struct Range {
         uintptr_t from, to;
@@ -41,7 +46,12 @@ private:
     void device(uintptr_t at, size_t bytes, bool write);
 
     std::vector<Cell> cells;
+    std::vector<uint32_t> read_clocks[32]; // of each warp's last read of each byte
     uint32_t time = 1, known[32][32];
+    struct Announced {
+        uint32_t clock[32];
+    };
+    std::map<unsigned, Announced> announced; // by the barrier's address
     const unsigned char *memory = nullptr, *stack = nullptr;
     unsigned memory_bytes = 0;
     size_t stack_length = 0;

@@ -87,6 +87,8 @@ inline emulated_size __cvta_generic_to_shared(const void *p) {
 }
 inline void *__cvta_shared_to_generic(emulated_size at) { return emulated::current->block->shared + at; }
 
+inline void __trap() { emulated::emulated_fault("__trap"); }
+
 // ---- meeting ----
 
 inline void __syncthreads() { emulated::emulated_barrier(0, 0, false, "__syncthreads"); }

@@ -1,40 +1,45 @@
-// Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, warpgroup products. Blocks run one by
-// one, so a cluster has one block only. Everything asynchronous happens at once, so what a kernel may not touch while it is
-// under way goes unnoticed.
+// Instructions of sm_90a as functions, as in ptx.h: transaction barriers, bulk copies, clusters, warpgroup products.
+// Everything asynchronous happens at once, so what a kernel may not touch while it is under way goes unnoticed.
 #pragma once
+#include "tensor_map.h"
 
 namespace ptx {
 
 // ---- transaction barriers ----
+
+// Their own words are no data that a barrier would have to order.
+#define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
 
 // Arrivals of a phase, those still missing, bytes still missing, finished phases modulo 2.
 struct TransactionBarrier {
     unsigned all : 12, missing : 12, phase : 1;
     int bytes;
 };
-inline TransactionBarrier &transaction_barrier(u32 address) {
+UNCHECKED inline TransactionBarrier &transaction_barrier(u32 address) {
     return *reinterpret_cast<TransactionBarrier *>(shared_place(address, 8, "mbarrier"));
 }
-inline void settle_barrier(TransactionBarrier &b) {
+UNCHECKED inline void settle_barrier(TransactionBarrier &b) {
     if (b.missing != 0 || b.bytes != 0) return;
     b.missing = b.all;
     b.phase ^= 1;
 }
-inline void arrive(u32 address, const char *name) {
+UNCHECKED inline void arrive(u32 address, const char *name, u32 count = 1) {
+    emulated::emulated_announce(address);
     TransactionBarrier &b = transaction_barrier(address);
-    if (b.missing == 0) emulated::emulated_fault("%s: more arrivals than the barrier at %u waits for", name, address);
-    --b.missing;
+    if (b.missing < count) emulated::emulated_fault("%s: more arrivals than the barrier at %u waits for", name, address);
+    b.missing -= count & 0xFFF;
     settle_barrier(b);
 }
-inline void mbarrier_init_shared_cta_b64(u32 address, u32 arrivals) { transaction_barrier(address) = {arrivals, arrivals, 0, 0}; }
+UNCHECKED inline void mbarrier_init_shared_cta_b64(u32 address, u32 arrivals) { transaction_barrier(address) = {arrivals, arrivals, 0, 0}; }
 inline void fence_mbarrier_init_release_cluster() {}
-inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 bytes) {
+UNCHECKED inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 bytes) {
     transaction_barrier(address).bytes += (int)bytes;
     arrive(address, "mbarrier.arrive.expect_tx");
 }
 inline void mbarrier_arrive_shared_cta_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
 inline void mbarrier_arrive_shared_cluster_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
-inline void mbarrier_wait_parity(u32 address, u32 parity) {
+inline void mbarrier_arrive_shared_cluster_b64(u32 address, u32 count) { arrive(address, "mbarrier.arrive", count); }
+UNCHECKED inline void mbarrier_wait_parity(u32 address, u32 parity) {
     for (unsigned turns = 0; transaction_barrier(address).phase == (parity & 1); ++turns) {
         const TransactionBarrier b = transaction_barrier(address);
         if (turns == 1u << 18) {
@@ -43,31 +48,104 @@ inline void mbarrier_wait_parity(u32 address, u32 parity) {
         }
         emulated::emulated_pause();
     }
+    emulated::emulated_learn(address);
+}
+UNCHECKED inline void bytes_came(u32 barrier, u32 bytes) {
+    TransactionBarrier &b = transaction_barrier(barrier);
+    b.bytes -= (int)bytes;
+    settle_barrier(b);
 }
 inline void cp_async_mbarrier_arrive_noinc_shared_cta_b64(u32 address) {
     cp_async_wait_all();
     arrive(address, "cp.async.mbarrier.arrive");
 }
-inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 bytes, u32 barrier) {
+UNCHECKED inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 bytes, u32 barrier) {
     if (bytes == 0 || bytes % 16 || to % 16 || from % 16) emulated::emulated_fault("cp.async.bulk: no multiples of 16");
     shared_place(to, 16, "cp.async.bulk");
+    emulated::emulated_bulk(to, reinterpret_cast<const void *>(from), bytes);
     __builtin_memcpy(shared_place(to + bytes - 16, 16, "cp.async.bulk") + 16 - bytes, reinterpret_cast<const void *>(from), bytes);
-    TransactionBarrier &b = transaction_barrier(barrier);
-    b.bytes -= (int)bytes;
-    settle_barrier(b);
+    emulated::emulated_announce(barrier);
+    bytes_came(barrier, bytes);
 }
 
-// ---- clusters of one block ----
+// ---- boxes of matrices ----
 
-inline u32 cluster_ctarank() { return 0; }
-inline u32 cluster_nctarank() { return 1; }
+using emulated::MatrixMap;
+inline const MatrixMap &matrix_map(u64 address, u32 at, const char *name) {
+    const MatrixMap &map = *reinterpret_cast<const MatrixMap *>(address);
+    if (address % 128 || map.mark != MatrixMap::MARK) emulated::emulated_fault("%s: no tensor map", name);
+    if (at % 1024) emulated::emulated_fault("%s: the box at %u is no multiple of 1024", name, at);
+    return map;
+}
+// Calls `with(element in device memory or null, place in shared memory)` for each element of a box.
+template <class F>
+inline void each_of_box(const MatrixMap &map, u32 at, u32 column, u32 row, const char *name, F with) {
+    for (u32 r = 0; r < map.box_rows; ++r) {
+        for (u32 c = 0; c < map.box_columns; ++c) {
+            const u32 linear = (r * map.box_columns + c) * map.element;
+            unsigned char *place = shared_place(at + (linear ^ (linear >> 3 & 0x70)), map.element, name);
+            const long long y = (long long)(int)row + r, x = (long long)(int)column + c;
+            const bool inside = x >= 0 && y >= 0 && (u64)x < map.columns && (u64)y < map.rows;
+            with(inside ? reinterpret_cast<unsigned char *>(map.address + (u64)y * map.pitch + (u64)x * map.element) : nullptr, place);
+        }
+    }
+}
+inline void prefetch_tensormap(u64) {}
+inline void cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(u32 to, u64 from, u32 column, u32 row, u32 barrier) {
+    const MatrixMap &map = matrix_map(from, to, "cp.async.bulk.tensor");
+    each_of_box(map, to, column, row, "cp.async.bulk.tensor", [&](const unsigned char *element, unsigned char *place) {
+        if (element) __builtin_memcpy(place, element, map.element);
+        else __builtin_memset(place, 0, map.element);
+    });
+    emulated::emulated_announce(barrier);
+    bytes_came(barrier, map.box_rows * map.box_columns * map.element);
+}
+inline void cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(u64 to, u32 column, u32 row, u32 from) {
+    const MatrixMap &map = matrix_map(to, from, "cp.async.bulk.tensor");
+    each_of_box(map, from, column, row, "cp.async.bulk.tensor", [&](unsigned char *element, const unsigned char *place) {
+        if (element) __builtin_memcpy(element, place, map.element);
+    });
+}
+inline void cp_reduce_async_bulk_tensor_2d_global_shared_cta_add_tile_bulk_group(u64 to, u32 column, u32 row, u32 from) {
+    const MatrixMap &map = matrix_map(to, from, "cp.reduce.async.bulk.tensor");
+    if (map.element != 4) emulated::emulated_fault("cp.reduce.async.bulk.tensor: float32 alone");
+    each_of_box(map, from, column, row, "cp.reduce.async.bulk.tensor", [&](unsigned char *element, const unsigned char *place) {
+        if (!element) return;
+        float x, y;
+        __builtin_memcpy(&x, element, 4);
+        __builtin_memcpy(&y, place, 4);
+        add_rn_ftz_f32(x, x, y);
+        __builtin_memcpy(element, &x, 4);
+    });
+}
+inline void cp_async_bulk_commit_group() {}
+inline void cp_async_bulk_wait_group(long long) {}
+inline void cp_async_bulk_wait_group_read(long long) {}
+
+// ---- clusters ----
+
+inline u32 cluster_ctarank() { return emulated::current->block->rank; }
+inline u32 cluster_nctarank() { return emulated::current->block->ranks; }
 inline void mapa_shared_cluster_u32(u32 &d, u32 address, u32 rank) {
-    if (rank != 0) emulated::emulated_fault("mapa: block %u of a cluster of one", rank);
-    d = address;
+    const u32 ranks = emulated::current->block->ranks;
+    if (rank >= ranks) emulated::emulated_fault("mapa: block %u of a cluster of %u", rank, ranks);
+    d = address | (rank + 1) << emulated::RANK_BIT;
 }
-inline void barrier_cluster_arrive_relaxed_aligned() {}
-inline void barrier_cluster_arrive_release_aligned() {}
-inline void barrier_cluster_wait_acquire_aligned() {}
+// To the same place of every block that the mask names, counted by the barrier there.
+inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes_multicast_cluster(u32 to, u64 from, u32 bytes, u32 barrier,
+                                                                                             u16 mask) {
+    for (u32 rank = 0; rank < 16; ++rank) {
+        if (!(mask >> rank & 1)) continue;
+        u32 there, counted;
+        mapa_shared_cluster_u32(there, to, rank);
+        mapa_shared_cluster_u32(counted, barrier, rank);
+        cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(there, from, bytes, counted);
+    }
+}
+inline void ld_shared_cluster_v4_f32(float &x, float &y, float &z, float &w, u32 from) { ld_shared_v4_f32(x, y, z, w, from); }
+inline void barrier_cluster_arrive_relaxed_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_arrive_release_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_wait_acquire_aligned() { emulated::emulated_cluster_wait(); }
 
 // ---- the rest ----
 
@@ -127,6 +205,45 @@ struct WarpgroupRealProduct {
     u64 a, b;
     u32 keep;
 };
+// Every E4M3 code as a number.
+struct Numbers {
+    float of[256];
+    Numbers() {
+        for (u32 code = 0; code < 256; ++code) {
+            const u32 e = code >> 3 & 15, m = code & 7;
+            float x = e ? __builtin_ldexpf((float)(m + 8), (int)e - 10) : __builtin_ldexpf((float)m, -9);
+            if ((code & 0x7F) == 0x7F) x = __builtin_nanf("");
+            of[code] = code & 0x80 ? -x : x;
+        }
+    }
+};
+inline const Numbers e4m3_numbers;
+inline void operand_row(float (&row)[32], u64 descriptor, int r) {
+    for (int k = 0; k < 32; ++k) row[k] = e4m3_numbers.of[(u8)operand_byte(descriptor, r, k)];
+}
+inline void wgmma_e4m3_work(void *const *lanes, unsigned participants) {
+    if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
+    const WarpgroupRealProduct &first = *static_cast<const WarpgroupRealProduct *>(lanes[0]);
+    const int warp = (int)(emulated::current->number / 32) & 3;
+    float a[16][32];
+    for (int r = 0; r < 16; ++r) operand_row(a[r], first.a, warp * 16 + r);
+    for (int n = 0; n < first.n; ++n) {
+        float b[32];
+        operand_row(b, first.b, n);
+        for (int r = 0; r < 16; ++r) {
+            float sum = 0.f;
+            for (int k = 0; k < 32; ++k) sum += a[r][k] * b[k];
+            const WarpgroupRealProduct &own = *static_cast<const WarpgroupRealProduct *>(lanes[(r & 7) * 4 + (n & 7) / 2]);
+            float &d = *own.d[n / 8 * 4 + (r >> 3) * 2 + (n & 1)];
+            d = (own.keep ? d : 0.f) + sum;
+        }
+    }
+}
+inline constexpr Collective wgmma_e4m3_collective = {"wgmma e4m3", wgmma_e4m3_work};
+inline void wgmma_e4m3(float *const *d, int registers, u64 a, u64 b, u32 keep) {
+    WarpgroupRealProduct own = {d, registers * 2, a, b, keep};
+    emulated::emulated_collective(~0u, &wgmma_e4m3_collective, &own);
+}
 inline float operand_half(u64 descriptor, int r, int k) {
     const u32 low = (u32)(u8)operand_byte(descriptor, r, 2 * k), high = (u32)(u8)operand_byte(descriptor, r, 2 * k + 1);
     return number((high << 8 | low) << 16);
@@ -157,14 +274,14 @@ inline void wgmma_bf16(float *const *d, int registers, u64 a, u64 b, u32 keep) {
     emulated::emulated_collective(~0u, &wgmma_bf16_collective, &own);
 }
 
-// The first operand in registers, of binary16.
+// The first operand in registers, of binary16 or bfloat16.
 struct WarpgroupRegisterProduct {
     float *const *d;
     int n;
     u32 a[4];
     u64 b;
     u32 keep;
-    bool transposed;
+    bool transposed, brain;
 };
 // Element `k`, `n` of a second operand whose rows run along the sum: 64 columns are a leading offset apart.
 inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
@@ -175,6 +292,10 @@ inline u32 operand_place(u64 descriptor, int n, int k, bool transposed) {
     const u32 linear = start + panel + (u32)(row >> 3) * 1024 + (u32)(row & 7) * 128 + (u32)column * 2;
     return linear ^ (linear >> 3 & 0x70);
 }
+inline void half_number(float &to, u16 bits, bool brain) {
+    if (brain) to = number((u32)bits << 16);
+    else cvt_f32_f16(to, bits);
+}
 inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
     if (participants != ~0u) emulated::emulated_fault("wgmma: not all lanes of the warp are here");
     const WarpgroupRegisterProduct &first = *static_cast<const WarpgroupRegisterProduct *>(lanes[0]);
@@ -183,7 +304,7 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
         const WarpgroupRegisterProduct &own = *static_cast<const WarpgroupRegisterProduct *>(lanes[l]);
         for (int i = 0; i < 8; ++i) {
             float &to = a[(l >> 2) + (i >> 1 & 1) * 8][(l & 3) * 2 + (i >> 2) * 8 + (i & 1)];
-            cvt_f32_f16(to, (u16)(own.a[i >> 1] >> (i & 1) * 16));
+            half_number(to, (u16)(own.a[i >> 1] >> (i & 1) * 16), first.brain);
         }
     }
     for (int n = 0; n < first.n; ++n) {
@@ -191,7 +312,7 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
         for (int k = 0; k < 16; ++k) {
             u16 bits;
             __builtin_memcpy(&bits, shared_place(operand_place(first.b, n, k, first.transposed), 2, "wgmma"), 2);
-            cvt_f32_f16(b[k], bits);
+            half_number(b[k], bits, first.brain);
         }
         for (int r = 0; r < 16; ++r) {
             float sum = 0.f;
@@ -203,8 +324,8 @@ inline void wgmma_f16_work(void *const *lanes, unsigned participants) {
     }
 }
 inline constexpr Collective wgmma_f16_collective = {"wgmma f16", wgmma_f16_work};
-inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed) {
-    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed};
+inline void wgmma_f16(float *const *d, int registers, u32 a0, u32 a1, u32 a2, u32 a3, u64 b, u32 keep, bool transposed, bool brain) {
+    WarpgroupRegisterProduct own = {d, registers * 2, {a0, a1, a2, a3}, b, keep, transposed, brain};
     emulated::emulated_collective(~0u, &wgmma_f16_collective, &own);
 }
 

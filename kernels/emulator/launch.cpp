@@ -40,7 +40,7 @@ void catch_signals() {
     for (int s : {SIGSEGV, SIGBUS, SIGFPE}) sigaction(s, &action, &before[s]);
 }
 
-// Blocks of one launch, taken one by one.
+// Blocks of one launch, or clusters of them, taken one by one.
 class Pool {
 public:
     Pool() {
@@ -54,7 +54,8 @@ public:
     Outcome run(const Launch &what, std::string &message) {
         std::unique_lock<std::mutex> lock(mutex);
         launch = &what;
-        blocks = uint64_t(what.grid.x) * what.grid.y * what.grid.z;
+        width = what.grid.x / what.cluster;
+        blocks = uint64_t(width) * what.grid.y * what.grid.z;
         next = 0;
         outcome = Outcome::DONE;
         // Any odd step that shares no factor with the count visits all blocks.
@@ -95,8 +96,8 @@ private:
             const uint64_t i = next.fetch_add(1);
             if (i >= blocks) return;
             const uint64_t b = (uint64_t)(((unsigned __int128)i * step + start) % blocks);
-            const Index index = {unsigned(b % what.grid.x), unsigned(b / what.grid.x % what.grid.y),
-                                 unsigned(b / what.grid.x / what.grid.y)};
+            const Index index = {unsigned(b % width) * what.cluster, unsigned(b / width % what.grid.y),
+                                 unsigned(b / width / what.grid.y)};
             const Outcome how = own.run(what, index);
             if (how == Outcome::DONE) continue;
             std::lock_guard<std::mutex> lock(mutex);
@@ -124,6 +125,7 @@ private:
     std::condition_variable wake, ended;
     const Launch *launch = nullptr;
     std::atomic<uint64_t> next{0};
+    unsigned width = 1; // of the grid, in clusters
     uint64_t blocks = 0, round = 0, step = 1, start = 0, seed = 1;
     size_t busy = 0;
     Outcome outcome = Outcome::DONE;

@@ -12,6 +12,7 @@ struct Launch {
     void *const *parameters;
     Index grid, size;
     unsigned static_shared, dynamic_shared;
+    unsigned cluster; // blocks, along x
     const void *image; // the module in memory
     size_t image_bytes;
 };

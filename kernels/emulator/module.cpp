@@ -1,5 +1,6 @@
 // libcuda: modules, functions, launches.
 #include "driver.h"
+#include "tensor_map.h"
 #include "image.h"
 #include "memory.h"
 #include "settings.h"
@@ -71,7 +72,7 @@ Result load(LoadedModule **out, const char *image) {
 struct Kept {
     const Function *function;
     Index grid, size;
-    unsigned shared;
+    unsigned shared, cluster;
     std::vector<std::vector<uint64_t>> values; // parameters, in words for their alignment
 };
 
@@ -80,7 +81,7 @@ Result execute(const Kept &kept) {
     for (const auto &v : kept.values) parameters.push_back(const_cast<uint64_t *>(v.data()));
     const Function &f = *kept.function;
     const Launch launch = {f.kernel, parameters.data(), kept.grid, kept.size, f.module->content.static_shared, kept.shared,
-                           f.module->content.image_begin, (size_t)(f.module->content.image_end - f.module->content.image_begin)};
+                           kept.cluster, f.module->content.image_begin, (size_t)(f.module->content.image_end - f.module->content.image_begin)};
     const auto start = std::chrono::steady_clock::now();
     std::string message;
     const Outcome outcome = run(launch, message);
@@ -116,12 +117,17 @@ Result launch(const Config &c, Function *f, void *const *parameters, void *const
         refuse("more threads than its launch bounds");
         return LAUNCH_OUT_OF_RESOURCES;
     }
+    unsigned cluster = 1;
     for (unsigned i = 0; i < c.count; ++i) {
         const Attribute &a = c.attributes[i];
         // 4: cluster dimensions; the others are hints.
-        if (a.id == 4 && a.value.cluster[0] * a.value.cluster[1] * a.value.cluster[2] > 1) return NOT_SUPPORTED;
+        if (a.id != 4) continue;
+        const unsigned *dims = a.value.cluster;
+        if (settings().capability < 90 && dims[0] * dims[1] * dims[2] > 1) return NOT_SUPPORTED;
+        if (dims[1] * dims[2] != 1 || dims[0] == 0 || dims[0] > MOST_CLUSTER || c.grid[0] % dims[0] != 0) return refuse("no such cluster");
+        cluster = dims[0];
     }
-    Kept kept = {f, {c.grid[0], c.grid[1], c.grid[2]}, {c.block[0], c.block[1], c.block[2]}, c.shared, {}};
+    Kept kept = {f, {c.grid[0], c.grid[1], c.grid[2]}, {c.block[0], c.block[1], c.block[2]}, c.shared, cluster, {}};
     for (unsigned i = 0; i < f->kernel->parameters; ++i) {
         const size_t bytes = f->kernel->parameter_bytes[i];
         kept.values.emplace_back((bytes + 7) / 8 + 1);
@@ -199,6 +205,21 @@ EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function 
 }
 EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, Function *function, int threads, size_t shared, unsigned) {
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
+}
+
+// ---- matrices for the copy engine ----
+
+// Two dimensions, rows of a box 128 bytes with the 128-byte swizzle: the only form that kernels use.
+EXPORT Result cuTensorMapEncodeTiled(MatrixMap *map, int type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *pitches,
+                                     const unsigned *box, const unsigned *steps, int interleave, int swizzle, int, int) {
+    EMULATED_CALL
+    const unsigned element = type == 6 || type == 9 ? 2 : type == 7 || type == 12 ? 4 : type == 10 ? 4 : 0; // bytes
+    if (!map || (uintptr_t)map % 128 || rank != 2 || element == 0 || steps[0] != 1 || steps[1] != 1 || interleave != 0 || swizzle != 3) return INVALID_VALUE;
+    if ((uintptr_t)address % 16 || pitches[0] % 16 || pitches[0] < sizes[0] * element || sizes[0] == 0 || sizes[1] == 0) return INVALID_VALUE;
+    if (box[0] * element != 128 || box[1] == 0 || box[1] > 256) return INVALID_VALUE;
+    memset(static_cast<void *>(map), 0, 128);
+    *map = {MatrixMap::MARK, (unsigned long long)(uintptr_t)address, sizes[0], sizes[1], pitches[0], element, box[0], box[1]};
+    return SUCCESS;
 }
 
 // ---- launches ----

@@ -114,6 +114,7 @@ inline void rsqrt_approx_f32(float &d, float x) { d = rsqrtf(x); }
 inline void rsqrt_approx_ftz_f32(float &d, float x) { d = flush(rsqrtf(flush(x))); }
 inline void sqrt_approx_f32(float &d, float x) { d = __builtin_sqrtf(x); }
 inline void tanh_approx_f32(float &d, float x) { d = tanhf(x); }
+inline void add_rn_ftz_f32(float &d, float x, float y) { d = flush(flush(x) + flush(y)); }
 inline void fma_rn_f32(float &d, float x, float y, float z) { d = __builtin_fmaf(x, y, z); }
 inline void prmt_b32(u32 &d, u32 x, u32 y, u32 selector) { d = __byte_perm(x, y, selector); }
 inline void lop3_b32(u32 &d, u32 a, u32 b, u32 c, long long table) {

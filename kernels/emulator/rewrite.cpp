@@ -1,5 +1,6 @@
 #include "rewrite.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <vector>
@@ -167,18 +168,25 @@ std::string compound(const std::string &text, const std::vector<Operand> &operan
     if (text.find("elect.sync") != std::string::npos && operands.size() == 1) {
         return "emulated::out_r" + operands[0].expression + " = ptx::elect_sync(); ";
     }
-    const bool bytes = text.find(".s32.s8.s8 ") != std::string::npos, halves = text.find(".f32.bf16.bf16 ") != std::string::npos;
-    if (text.find("wgmma.mma_async") != std::string::npos && (bytes || halves)) {
+    const char *product = nullptr;
+    const bool bytes = text.find(".s32.s8.s8 ") != std::string::npos;
+    if (bytes) product = "wgmma_s8";
+    else if (text.find(".f32.bf16.bf16 ") != std::string::npos) product = "wgmma_bf16";
+    else if (text.find(".f32.e4m3.e4m3 ") != std::string::npos) product = "wgmma_e4m3";
+    // One with its first operand in registers has three operands more.
+    const size_t outputs = (size_t)std::count_if(operands.begin(), operands.end(), [](const Operand &o) { return o.output; });
+    const bool in_registers = operands.size() == outputs + 6;
+    if (text.find("wgmma.mma_async") != std::string::npos && product && !in_registers) {
         std::string registers;
         size_t count = 0;
         for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_" + operands[count].letter + operands[count].expression + ", ";
         if (count + 3 != operands.size() || text.find("n" + std::to_string(2 * count) + "k") == std::string::npos) return "";
-        return std::string(bytes ? "unsigned" : "float") + " *const emulated_sums[] = {" + registers + "}; ptx::" +
-               (bytes ? "wgmma_s8" : "wgmma_bf16") + "(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " +
-               in(count + 1) + ", " + in(count + 2) + "); ";
+        return std::string(bytes ? "unsigned" : "float") + " *const emulated_sums[] = {" + registers + "}; ptx::" + product +
+               "(emulated_sums, " + std::to_string(count) + ", " + in(count) + ", " + in(count + 1) + ", " + in(count + 2) + "); ";
     }
     // The first operand in registers; the second along rows, or transposed.
-    if (text.find("wgmma.mma_async") != std::string::npos && text.find(".f32.f16.f16 ") != std::string::npos) {
+    const bool brain = text.find(".f32.bf16.bf16 ") != std::string::npos;
+    if (text.find("wgmma.mma_async") != std::string::npos && (brain || text.find(".f32.f16.f16 ") != std::string::npos)) {
         std::string registers;
         size_t count = 0;
         for (; count < operands.size() && operands[count].output; ++count) registers += "&emulated::out_" + operands[count].letter + operands[count].expression + ", ";
@@ -186,7 +194,7 @@ std::string compound(const std::string &text, const std::vector<Operand> &operan
         const bool transposed = text.find("keep, 1, 1, 1;") != std::string::npos;
         std::string call = "float *const emulated_sums[] = {" + registers + "}; ptx::wgmma_f16(emulated_sums, " + std::to_string(count);
         for (size_t i = 0; i < 6; ++i) call += ", " + in(count + i);
-        return call + (transposed ? ", true); " : ", false); ");
+        return call + (transposed ? ", true" : ", false") + (brain ? ", true); " : ", false); ");
     }
     return "";
 }

@@ -30,14 +30,21 @@ struct Fiber {
     unsigned copies, copy_room, open_group; // copies under way, and the group that the next commit closes
     Copy *copy;
     const char *waits_for; // what it stands at, for reports
+    unsigned cluster_phase; // of the cluster's barrier, when it arrived there
 };
 
-// The block that a host thread runs at the moment.
+constexpr unsigned MOST_CLUSTER = 8;
+
+// A block that a host thread runs at the moment, and the others of its cluster by rank.
 struct Block {
     Index index, size, grid;
     unsigned char *shared; // static variables first, then the dynamic part
     unsigned shared_bytes, dynamic_at;
+    unsigned rank, ranks;
+    Block *const *cluster;
 };
+// Addresses in another block's shared memory have its rank from this bit on, plus one.
+constexpr unsigned RANK_BIT = 24;
 
 // The fiber that runs on this host thread.
 extern thread_local Fiber *current __attribute__((tls_model("initial-exec")));
@@ -78,6 +85,14 @@ void emulated_copy(unsigned to, const void *from, unsigned bytes, unsigned read)
 void emulated_finish_copies(unsigned groups_left);
 // Gives other threads a turn.
 void emulated_pause();
+// For `check`: an arrival at a barrier in shared memory, or bytes that it counts; a phase found complete.
+void emulated_announce(unsigned barrier);
+void emulated_learn(unsigned barrier);
+// A bulk copy to the block's own shared memory.
+void emulated_bulk(unsigned to, const void *from, unsigned bytes);
+// The barrier of the cluster: an arrival, and the wait that belongs to it.
+void emulated_cluster_arrive();
+void emulated_cluster_wait();
 }
 
 // Warp matrix products: d += a b, operands as a thread holds them.
@@ -103,9 +118,14 @@ extern const Collective load_transposed_1, load_transposed_2, load_transposed_4;
 extern const Collective store_matrices_1, store_matrices_2, store_matrices_4;
 extern const Collective store_transposed_1, store_transposed_2, store_transposed_4;
 
-// A place in the running block's shared memory.
+// A place in shared memory of the running block or of another of its cluster.
 inline unsigned char *shared_place(unsigned address, unsigned bytes, const char *name) {
     const Block *block = current->block;
+    if (const unsigned other = address >> RANK_BIT) {
+        if (other > block->ranks) emulated_fault("%s: block %u of a cluster of %u", name, other - 1, block->ranks);
+        block = block->cluster[other - 1];
+        address &= (1u << RANK_BIT) - 1;
+    }
     if (address % bytes != 0) emulated_fault("%s: shared address %u is no multiple of %u", name, address, bytes);
     if (address > block->shared_bytes || bytes > block->shared_bytes - address) {
         emulated_fault("%s: shared address %u of %u bytes", name, address, block->shared_bytes);

@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::synth;
 
 /// The fused products of mT5-XL: name, weight rows, depth, kind.
-const PRODUCTS: [(&str, usize, usize, ProductKind); 4] = [
+pub const PRODUCTS: [(&str, usize, usize, ProductKind); 4] = [
     ("qkv", 6144, 2048, ProductKind::Plain),
     ("o", 2048, 2048, ProductKind::Residual),
     ("wi", 10240, 2048, ProductKind::Gated),
@@ -42,7 +42,11 @@ pub fn products(report: &mut Report, cuda: &CudaBackend) {
                 .iter()
                 .map(|t| {
                     let mark = if t.chosen { "*" } else { "" };
-                    let short = t.kernel.trim_start_matches("sm90_fp8_gemm_").trim_end_matches("_fp8_gemm");
+                    let short = t
+                        .kernel
+                        .trim_start_matches("sm90_fp8_gemm_")
+                        .trim_start_matches("sm90_fp8_")
+                        .trim_end_matches("_fp8_gemm");
                     let [down, across] = t.cluster;
                     let rate = flop / t.microseconds / 1e6;
                     format!("{short}/{down}x{across}{mark} {:.1}us({rate:.0}T)", t.microseconds)

@@ -3,9 +3,9 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--format bf16] [--vision on|lazy] [--budget GIB]
+//!            [--prefetch MIB] [--few off] [--large-tiles staged|copied|added] [--warpgroups on] [--split on] [--format bf16] [--vision on|lazy] [--budget GIB]
 //! ```
-//! Parts: `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
+//! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
 //! `clef-delta` and `clef-delta-bench` (the gated delta rule: checks; small checks and times), `clef-models`, `clef-layers` (full-size layers against the CPU), `clef-tiny`,
 //! `clef-synth` (writes the 27B in INT8, or `--format bf16`, into `--model`), `clef-bench` (times of the checkpoint there, then many callers for
@@ -17,8 +17,13 @@
 //! full-size model and says what it takes; `--nvrtc on`
 //! compiles the kernels at run time.
 //! `--prefetch` says how far ahead of the products their weights are asked for (0 for not at all); `--only ahead` compares.
+//! `--only fp8-tiles` compares every kernel of FP8 products bit for bit (`steps` does so too); `--only few` compares forwards with and
+//! without the kernel of few tokens, `--few off` leaves it out. `--large-tiles` says how results of large FP8 products leave,
+//! `--warpgroups off` takes the attention of any chip.
 //! `--only file-synth` writes the full-size FP8 model into `--model`, `file` loads it from there, `refused` expects that a card
 //! which others have filled refuses it. `--mini none` leaves the embedded model out of `models`.
+//! `--only heads` is the heads' steps over split rows, and, without `--small on`, forwards with and without them; `--split off`
+//! leaves them out everywhere.
 //! `--only dry` runs the small checks with the CPU in the GPU's place, to test this tool itself.
 //! Prints each check as it ends and a short table last; writes `cuda_check.json` into the folder. Exit code 1 when a
 //! check failed. Without a GPU it prints the reason and exits with 2.
@@ -39,7 +44,12 @@ mod clef_layers;
 mod clef_long;
 mod clef_models;
 mod clef_rows;
+mod exits;
+mod few;
 mod file;
+mod fp8_tiles;
+mod heads;
+mod heads_bench;
 mod models;
 mod queue;
 mod report;
@@ -54,7 +64,7 @@ use dikast_core::Result;
 use dikast_core::backend::Backend;
 use dikast_core::checkpoint::StoredType;
 use dikast_core::cpu::CpuBackend;
-use dikast_cuda::{CudaBackend, CudaOptions, Prefetch};
+use dikast_cuda::{CudaBackend, CudaOptions, LargeTiles, Prefetch};
 use dikast_synth::Format;
 use report::Report;
 
@@ -71,6 +81,10 @@ struct Arguments {
     nvrtc: bool,
     seconds: u64,
     prefetch: Prefetch,
+    few: bool,
+    large_tiles: LargeTiles,
+    warpgroups: bool,
+    split_rows: bool,
     /// Store made-up models in bfloat16.
     bf16: bool,
     /// The vision tower of models that are loaded for text: `on`, `lazy`, or else none.
@@ -93,6 +107,10 @@ fn arguments() -> Arguments {
         nvrtc: false,
         seconds: 60,
         prefetch: Prefetch::default(),
+        few: true,
+        large_tiles: LargeTiles::default(),
+        warpgroups: false,
+        split_rows: false,
         bf16: false,
         vision: String::new(),
         budget: 48,
@@ -110,6 +128,16 @@ fn arguments() -> Arguments {
             "--early" => parsed.early = value != "off",
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
+            "--few" => parsed.few = value != "off",
+            "--warpgroups" => parsed.warpgroups = value == "on",
+            "--large-tiles" => {
+                parsed.large_tiles = match value.as_str() {
+                    "added" => LargeTiles::Added,
+                    "copied" => LargeTiles::Copied,
+                    _ => LargeTiles::Staged,
+                };
+            }
+            "--split" => parsed.split_rows = value == "on",
             "--format" => parsed.bf16 = value == "bf16",
             "--vision" => parsed.vision = value,
             "--budget" => parsed.budget = value.parse().unwrap_or(48),
@@ -192,6 +220,7 @@ fn main() -> ExitCode {
     if arguments.only.as_deref() == Some("dry") {
         let open = || Ok(CpuBackend::new());
         steps::all(&mut report, "dry", &CpuBackend::new(), true);
+        heads::all(&mut report, "dry", &CpuBackend::new(), true);
         models::goldens(&mut report, "dry", &open, &arguments.data);
         models::mini(&mut report, "dry", &open, &arguments.mini);
         models::invariance(&mut report, "dry", &open, 2);
@@ -231,6 +260,10 @@ fn main() -> ExitCode {
         poison: true,
         early: arguments.early,
         prefetch: arguments.prefetch,
+        few: arguments.few,
+        large_tiles: arguments.large_tiles,
+        warpgroups: arguments.warpgroups,
+        split_rows: arguments.split_rows,
         embedded: !arguments.nvrtc,
         cache,
         ..CudaOptions::default()
@@ -244,12 +277,29 @@ fn main() -> ExitCode {
     };
     println!("{}: {:?}", cuda.capabilities().device, cuda.capabilities().details);
     let portable = CudaOptions { portable: true, ..options.clone() };
+    if wants("steps") || arguments.only.as_deref() == Some("fp8-tiles") {
+        fp8_tiles::tiles(&mut report, "best", &cuda, arguments.small, true);
+    }
     if wants("steps") {
         steps::all(&mut report, "best", &cuda, arguments.small);
+        heads::all(&mut report, "best", &cuda, arguments.small);
         if let Some(cuda) = report.outcome("portable backend", CudaBackend::open(portable.clone())) {
             steps::all(&mut report, "sm89", &cuda, arguments.small);
+            heads::all(&mut report, "sm89", &cuda, arguments.small);
         }
+        exits::all(&mut report, "best", &cuda, arguments.small);
         println!("steps done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("heads") {
+        heads::all(&mut report, "best", &cuda, arguments.small);
+        if !arguments.small {
+            heads_bench::compare(&mut report, &options);
+        }
+        println!("heads done after {:.1} s", start.elapsed().as_secs_f64());
+    }
+    if arguments.only.as_deref() == Some("exits") {
+        steps::halves(&mut report, "best", &cuda);
+        exits::all(&mut report, "best", &cuda, arguments.small);
     }
     if arguments.only.as_deref() == Some("int8-bench") {
         clef_int8::bench(&mut report, &cuda);
@@ -282,6 +332,7 @@ fn main() -> ExitCode {
         let open = || CudaBackend::open(options.clone());
         models::goldens(&mut report, "tiny", &open, &arguments.data);
         steps::all(&mut report, "tiny", &cuda, true);
+        heads::all(&mut report, "tiny", &cuda, true);
     }
     if wants("int8") {
         clef_int8::kernels(&mut report, "best", &cuda, arguments.small);
@@ -392,6 +443,9 @@ fn main() -> ExitCode {
     }
     if arguments.only.as_deref() == Some("ahead") {
         ahead::compare(&mut report, &options);
+    }
+    if arguments.only.as_deref() == Some("few") {
+        few::compare(&mut report, &options, if arguments.small { 2 } else { 24 });
     }
     if wants("queue") {
         let load = queue::Load { callers: 64, seconds: arguments.seconds, shape: (24, 32_768) };

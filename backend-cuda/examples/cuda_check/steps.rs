@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::synth::{self, Random};
 
 /// A graph over rows of one table, its weights, and the rows.
-struct Case {
+pub struct Case {
     graph: Graph,
     weights: Weights,
     table_rows: usize,
@@ -35,12 +35,12 @@ fn table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
         .collect()
 }
 
-fn tame_table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
+pub fn tame_table(rows: usize, width: usize, seed: u64) -> Vec<f32> {
     let mut random = Random::new(seed);
     (0..rows * width).map(|_| random.normal()).collect()
 }
 
-fn case(
+pub fn case(
     shape: (usize, usize),
     values: Vec<f32>,
     real: StoredType,
@@ -85,7 +85,7 @@ impl Case {
     }
 
     /// The tapped tensors by name.
-    fn run<B: Backend>(&self, backend: &B, batch: &Batch, names: &[&str]) -> Result<Vec<Vec<f32>>> {
+    pub fn run<B: Backend>(&self, backend: &B, batch: &Batch, names: &[&str]) -> Result<Vec<Vec<f32>>> {
         let resident = backend.load(&self.graph, &self.weights, &mut |_, _| {})?;
         let bucket = backend.bucket(&batch.sizes);
         let mut plan = backend.plan(&self.graph, &resident, &bucket)?;
@@ -109,7 +109,7 @@ impl Case {
     }
 }
 
-fn bits(x: &[f32]) -> Vec<u32> {
+pub fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|v| v.to_bits()).collect()
 }
 
@@ -156,6 +156,17 @@ fn quantizers<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
         if rows > 8 {
             values[8 * width + 3] = f32::NAN;
             values[2 * width] = f32::INFINITY;
+            // Scales of all sizes, quotients halfway between codes, zeros of both signs.
+            values[6 * width..7 * width].iter_mut().for_each(|v| *v *= 1e33);
+            values[width..2 * width].iter_mut().for_each(|v| *v *= 1e-22);
+            for (i, v) in values[4 * width..5 * width].iter_mut().enumerate() {
+                *v = (i as f32 % 255.0) / 16.0 * if i % 2 == 0 { -1.0 } else { 1.0 };
+            }
+            values[4 * width + 7] = 448.0;
+            // Zeros of both signs in a row of numbers, and large numbers beside small ones.
+            values[4 * width + 1] = -0.0;
+            values[4 * width + 2] = 0.0;
+            values[6 * width..7 * width].iter_mut().step_by(3).for_each(|x| *x *= 1e30);
         }
         let result = (|| {
             let case = case((rows, width), values, StoredType::BF16, |b, x| {
@@ -302,7 +313,7 @@ fn rows_in_any_linear<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
 }
 
 /// What deep products hand on in 16 bits: attention over it against the CPU's over the same rows, and quantizers of it.
-fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
+pub fn halves<B: Backend>(report: &mut Report, label: &str, cuda: &B) {
     let (heads, dim, depth) = (4, 64, 1024);
     let inner = heads * dim;
     let name = format!("{label} 16-bit rows between deep products");

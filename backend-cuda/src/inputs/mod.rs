@@ -20,6 +20,9 @@ pub(crate) use tiles::TileList;
 
 const ALIGN: usize = 256;
 
+/// Uploads a range of the block, which is written no more.
+pub(crate) type Upload<'a> = dyn FnMut(Range<usize>) -> Result<()> + 'a;
+
 /// Every size that a kernel may read, in the order in which they are uploaded.
 const SYMBOLS: [Symbol; 9] = [
     Symbol::Tokens,
@@ -109,16 +112,42 @@ impl InputLayout {
         self.before.as_ref().map(|(before, _)| *before)
     }
 
-    /// Checks a batch and writes all of it but the rows of tables; what is to be uploaded. `kept` has an entry a sequence:
-    /// what it goes on after, with `after`, or else where its rows are kept; or it is empty.
+    /// Checks a batch, writes it to the block, and uploads parts of that as they are ready. `kept` has an entry a sequence: what
+    /// it goes on after, with `after`, or else where its rows are kept; or it is empty.
     pub(crate) fn write(
+        &self,
+        source: (&Graph, &Weights),
+        batch: &Batch,
+        kept: (&[Option<Kept>], bool),
+        block: &mut [u8],
+        upload: &mut Upload<'_>,
+    ) -> Result<()> {
+        self.checks.hold(batch)?;
+        let (head, rows) = block
+            .split_at_mut_checked(self.head)
+            .ok_or_else(|| Error::Internal("the inputs do not fit their buffer".to_owned()))?;
+        let mut head = Some(head);
+        let mut write_head = |upload: &mut Upload<'_>| match head.take() {
+            Some(head) => {
+                self.write_head(source.0, batch, kept, head)?;
+                upload(0..self.head)
+            }
+            None => Ok(()),
+        };
+        for table in &self.tables {
+            table.gather(source, batch, (&mut *rows, self.head), upload, &mut write_head)?;
+        }
+        write_head(upload)
+    }
+
+    /// Everything but the rows of tables.
+    fn write_head(
         &self,
         graph: &Graph,
         batch: &Batch,
         (kept, after): (&[Option<Kept>], bool),
         block: &mut [u8],
-    ) -> Result<Range<usize>> {
-        self.checks.hold(batch)?;
+    ) -> Result<()> {
         put(block, 0, &SYMBOLS.map(|symbol| batch.sizes.get(symbol) as i32))?;
         for field in &self.fields {
             if field.kind.dtype() == DType::F32 {
@@ -143,29 +172,7 @@ impl InputLayout {
             before.write(pieces, offsets, kept, block)?;
             joined = after.then(|| before::joined(offsets, kept));
         }
-        self.lists.iter().try_for_each(|list| list.write(batch, joined.as_deref(), block))?;
-        Ok(0..self.head)
-    }
-
-    /// Tables whose rows travel.
-    pub(crate) fn tables(&self) -> usize {
-        self.tables.len()
-    }
-
-    /// Writes rows of a table from `first` on, as many as are worth an upload of their own; what is to be uploaded and the
-    /// next row, or `None` after the last.
-    pub(crate) fn write_rows(
-        &self,
-        table: usize,
-        (graph, weights): (&Graph, &Weights),
-        batch: &Batch,
-        first: usize,
-        block: &mut [u8],
-    ) -> Result<Option<(Range<usize>, usize)>> {
-        match self.tables.get(table) {
-            Some(table) => table.write(graph, weights, batch, first, block),
-            None => Ok(None),
-        }
+        self.lists.iter().try_for_each(|list| list.write(batch, joined.as_deref(), block))
     }
 }
 

@@ -1,19 +1,25 @@
 //! Rows of tables that stay on the host: gathered for each batch, one an id, in their stored form.
 
-use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dikast_core::backend::Batch;
 use dikast_core::checkpoint::{StoredType, TensorView, Weights};
 use dikast_core::graph::{Graph, InputKind, Residency, Sizes, Step, WeightId};
 use dikast_core::{Error, Result};
-use rayon::prelude::*;
 
+use super::Upload;
 use crate::forms;
 
-/// Rows that are copied by one thread and uploaded while the next are copied: to wake other threads takes longer.
+/// Rows that are not worth the waking of another thread.
 const FEW_ROWS: usize = 64;
-/// The same where there are many: copied by all threads.
-const MANY_ROWS: usize = 2048;
+/// Rows that a thread takes at a time where several copy.
+const PIECE_ROWS: usize = 32;
+/// Rows for each thread that is asked to help, and the most of those: they take what is left when they come.
+const HELPED_ROWS: usize = 128;
+const MOST_HELPERS: usize = 8;
+/// Bytes worth an upload of their own: those are on their way while the next are copied.
+const UPLOAD_BYTES: usize = 256 << 10;
 
 /// The rows of one table that a batch needs.
 #[derive(Debug, Clone, Copy)]
@@ -59,44 +65,73 @@ impl Table {
         (self.weight == weight).then_some((self.offset, self.stored))
     }
 
-    /// Writes the rows of the ids from `first` on, as many as are worth an upload of their own; what is to be uploaded and
-    /// the next id, or `None` after the last.
-    pub(super) fn write(
+    /// Writes the rows of a batch's ids to the block, of which `rows` is the part from byte `begin` on, and uploads them as they
+    /// are ready. `meanwhile` runs once those who help are on their way.
+    pub(super) fn gather(
         &self,
-        graph: &Graph,
-        weights: &Weights,
+        (graph, weights): (&Graph, &Weights),
         batch: &Batch,
-        first: usize,
-        block: &mut [u8],
-    ) -> Result<Option<(Range<usize>, usize)>> {
+        (rows, begin): (&mut [u8], usize),
+        upload: &mut Upload<'_>,
+        meanwhile: &mut dyn FnMut(&mut Upload<'_>) -> Result<()>,
+    ) -> Result<()> {
         let ids = batch.get(self.ids)?;
-        let count = if ids.len() > 8 * FEW_ROWS { MANY_ROWS } else { FEW_ROWS };
-        let next = ids.len().min(first + count);
-        let Some(ids) = ids.get(first..next).filter(|ids| !ids.is_empty()) else { return Ok(None) };
         let parts = forms::parts(graph, weights, self.weight)?;
-        let range = self.offset + first * self.row_bytes..self.offset + next * self.row_bytes;
-        let rows = block
-            .get_mut(range.clone())
-            .ok_or_else(|| Error::Internal("the rows of a table do not fit their buffer".to_owned()))?;
-        gather(&parts, ids, rows, self.row_bytes)?;
-        Ok(Some((range, next)))
+        let bytes = ids.len() * self.row_bytes;
+        let rows = self.offset.checked_sub(begin).and_then(|from| rows.get_mut(from..from + bytes));
+        let rows =
+            rows.ok_or_else(|| Error::Internal("the rows of a table do not fit their buffer".to_owned()))?;
+        if ids.len() <= FEW_ROWS {
+            meanwhile(upload)?;
+            copy(&parts, ids, rows, self.row_bytes)?;
+            return if bytes == 0 { Ok(()) } else { upload(self.offset..self.offset + bytes) };
+        }
+
+        let (pieces, piece_bytes) = (ids.len().div_ceil(PIECE_ROWS), PIECE_ROWS * self.row_bytes);
+        let left = Mutex::new(ids.chunks(PIECE_ROWS).zip(rows.chunks_mut(piece_bytes)).enumerate());
+        let copied: Vec<AtomicBool> = (0..pieces).map(|_| AtomicBool::new(false)).collect();
+        let failure = OnceLock::new();
+        // Copies the next piece; false where there is none left.
+        let take = || {
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((piece, (ids, rows))) = next else { return false };
+            if let Err(error) = copy(&parts, ids, rows, self.row_bytes) {
+                let _ = failure.set(error);
+            }
+            copied[piece].store(true, Ordering::Release);
+            true
+        };
+        let helpers = (ids.len() / HELPED_ROWS).min(MOST_HELPERS).min(rayon::current_num_threads() - 1);
+        rayon::in_place_scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|_| while take() {});
+            }
+            meanwhile(upload)?;
+            let mut uploaded = 0;
+            while uploaded < pieces {
+                let ready = copied[uploaded..].iter().take_while(|c| c.load(Ordering::Acquire)).count();
+                let end = uploaded + ready;
+                // Worth an upload, or all that this thread can do.
+                if end == pieces || ready * piece_bytes >= UPLOAD_BYTES || (!take() && ready > 0) {
+                    let to = bytes.min(end * piece_bytes);
+                    upload(self.offset + uploaded * piece_bytes..self.offset + to)?;
+                    uploaded = end;
+                } else if ready == 0 {
+                    std::hint::spin_loop();
+                }
+            }
+            Ok(())
+        })?;
+        failure.into_inner().map_or(Ok(()), Err)
     }
 }
 
 /// Copies the table rows of `ids`.
-fn gather(parts: &[TensorView<'_>], ids: &[i32], rows: &mut [u8], row_bytes: usize) -> Result<()> {
-    let copy = |ids: &[i32], rows: &mut [u8]| -> Result<()> {
-        for (&id, row) in ids.iter().zip(rows.chunks_exact_mut(row_bytes)) {
-            row.copy_from_slice(row_of(parts, id as usize, row_bytes)?);
-        }
-        Ok(())
-    };
-    if ids.len() <= FEW_ROWS {
-        return copy(ids, rows);
+fn copy(parts: &[TensorView<'_>], ids: &[i32], rows: &mut [u8], row_bytes: usize) -> Result<()> {
+    for (&id, row) in ids.iter().zip(rows.chunks_exact_mut(row_bytes)) {
+        row.copy_from_slice(row_of(parts, id as usize, row_bytes)?);
     }
-    ids.par_chunks(FEW_ROWS)
-        .zip(rows.par_chunks_mut(FEW_ROWS * row_bytes))
-        .try_for_each(|(ids, rows)| copy(ids, rows))
+    Ok(())
 }
 
 fn row_of<'a>(parts: &[TensorView<'a>], id: usize, row_bytes: usize) -> Result<&'a [u8]> {

@@ -79,7 +79,11 @@ impl Builder<'_> {
         let multiple = match stored {
             Stored::F32 => 4,
             Stored::BF16 => 8,
-            Stored::F16 => return Err(self.device.lacks("causal attention over binary16 rows")),
+            Stored::F16 | Stored::Split => {
+                return Err(self
+                    .device
+                    .lacks("causal attention over rows that are neither float32 nor bfloat16"));
+            }
         };
         let apart = [head_dim, self.cols(out)]
             .into_iter()

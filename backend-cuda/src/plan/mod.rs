@@ -12,6 +12,7 @@ mod prefix;
 mod rotary;
 mod row_trial;
 mod rows;
+mod split;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::launch::{Grid, Launch};
 use crate::layout::{self, Stored};
 use crate::linear;
 use crate::prefix::Pieces;
+use crate::product;
 use crate::resident::CudaResident;
 
 pub use ahead::Prefetch;
@@ -70,7 +72,17 @@ pub(crate) struct Builder<'a> {
     pub(crate) stored: Vec<Stored>,
     /// The kernels for any chip even on Hopper.
     pub(crate) portable: bool,
+    /// Whether FP8 products of few tokens have their own kernel.
+    pub(crate) few: bool,
+    pub(crate) large_tiles: gemm::LargeTiles,
+    /// Whether attention over binary16 rows has warpgroup products.
+    pub(crate) warpgroups: bool,
+    /// Kernels for some FP8 products: weight rows, depth, entry point.
+    pub(crate) preferred: &'a [(usize, usize, &'static str)],
     pub(crate) prefetch: Prefetch,
+    /// Whether each tensor is split rows, by index; and of each step the last that runs in one launch with it.
+    pub(crate) split: Vec<bool>,
+    pub(crate) together: Vec<usize>,
     /// Whether rows are kept, or sequences go on after kept ones.
     pub(crate) prefix: Prefix,
     /// What the steps keep, in that case.
@@ -82,6 +94,16 @@ impl Builder<'_> {
         let mut launches = Vec::new();
         let ahead = self.ahead();
         for (index, step) in self.graph.steps().iter().enumerate() {
+            let last = self.together[index];
+            let first = index == 0 || self.together[index - 1] != last;
+            if self.split_kind(step).is_some() || !first || last > index {
+                // The first of those that run together launches all.
+                if first {
+                    let launch = self.split_steps(&self.graph.steps()[index..=last])?;
+                    launches.extend(launch.map(|launch| (index, launch)));
+                }
+                continue;
+            }
             if step.outputs().iter().all(|&out| self.capacity(out) == 0) && self.kept_after(step) == 0 {
                 // No pictures, say. Where rows are kept there are no questions, but keys for them.
                 continue;
@@ -149,6 +171,7 @@ impl Builder<'_> {
                     ahead,
                 };
                 let entries = match self.stored(x) {
+                    Stored::Split => return Err(Error::Internal("codes of split rows".to_owned())),
                     Stored::F32 => ["quantize_f32_2", "quantize_f32_5", "quantize_f32_8"],
                     Stored::F16 => ["quantize_f16_2", "quantize_f16_5", "quantize_f16_8"],
                     Stored::BF16 => ["quantize_bf16_2", "quantize_bf16_5", "quantize_bf16_8"],
@@ -433,11 +456,12 @@ impl Builder<'_> {
         let weight_rows = layout::weight_rows(if gate.is_some() { 2 * columns } else { columns }, half);
         let k_blocks = layout::k_blocks(self.cols(codes), 1);
         let stored = self.stored(out);
+        let (target, residual) = (self.tensor(out)?, residual.map_or(Ok(0), |r| self.tensor(r))?);
         let shape = gemm::Shape {
             weight_rows,
             k_blocks,
             tokens: self.capacity(codes),
-            exit: gemm::Exit::of(columns, gate.is_some(), stored),
+            exit: gemm::Exit::of(columns, gate.is_some(), stored, residual == target, self.large_tiles),
         };
         if let Target::Portable(capability) = self.device.target
             && capability < 89
@@ -451,14 +475,26 @@ impl Builder<'_> {
         };
         // Hopper's kernel has the one activation that mT5 gates with compiled in.
         let portable = self.portable || !matches!(gate, None | Some(Activation::GeluTanh));
-        let choice = if portable { gemm::portable(shape) } else { gemm::choose(chip, shape) };
+        let wanted =
+            |&&(n, k, _): &&(usize, usize, &str)| (n, layout::k_blocks(k, 1)) == (weight_rows, k_blocks);
+        let preferred = self
+            .preferred
+            .iter()
+            .find(wanted)
+            .filter(|_| !portable)
+            .and_then(|p| gemm::candidates(chip, shape).into_iter().find(|choice| choice.entry == p.2));
+        let choice = match preferred {
+            Some(choice) => choice,
+            None if portable => gemm::portable(shape),
+            None => gemm::choose(chip, shape, self.few),
+        };
         let arguments = args::Fp8Gemm {
             codes: self.tensor(codes)?,
             scales: self.tensor(scales)?,
             weight: self.resident.address((weight, Form::Codes { half }))?.0,
             weight_scales: self.resident.address((weight_scales, Form::RowScales { half }))?.0,
-            residual: residual.map_or(Ok(0), |r| self.tensor(r))?,
-            out: self.tensor(out)?,
+            residual,
+            out: target,
             rows: self.rows(codes)?,
             capacity: self.codes_capacity(codes),
             k_blocks: k_blocks as i32,
@@ -471,7 +507,11 @@ impl Builder<'_> {
             stored: stored as i32,
             pad: 0,
         };
-        self.launch(choice.kernel, choice.entry, choice.grid, &arguments)
+        if choice.grid.shared > self.device.shared {
+            let need = format!("{} bytes of shared memory for {}", choice.grid.shared, choice.entry);
+            return Err(self.device.lacks(need));
+        }
+        product::launch(self.device, self.kernels, &choice, arguments, (stored, self.capacity(out)))
     }
 
     fn attention(&self, step: &Step) -> Result<Launch> {
@@ -505,14 +545,26 @@ impl Builder<'_> {
             reach: reach as i32,
             scale,
             heads: heads as i32,
+            split_capacity: if self.is_split(out) {
+                layout::token_capacity(self.capacity(out)) as i32
+            } else {
+                0
+            },
+            pad: 0,
         };
         if self.stored(q.tensor) == Stored::F16 {
-            // Steps of keys, values and queries as in the kernel, three tables of biases, and where the halves meet.
-            let steps = if self.device.target == Target::Hopper { 3 } else { 2 };
-            let shared = steps * 3 * 64 * 144 + 3 * 4 * (2 * reach + 1).next_multiple_of(4) + 4 * 36 * 32 * 4;
-            // Two blocks fit a multiprocessor.
+            let hopper = self.device.target == Target::Hopper;
+            let table = 4 * (2 * reach + 1).next_multiple_of(4);
+            // Memory as in the kernels; two blocks fit a multiprocessor.
             let blocks = (heads * list.capacity).min(2 * self.device.processors);
-            let grid = Grid::new(blocks, 1, 256).shared(shared);
+            let grid = Grid::new(blocks, 1, 256);
+            if hopper && !self.portable && self.warpgroups {
+                let grid = grid.shared(1024 + 10 * 8192 + 2 * table + 8 * 20 * 32 * 4);
+                return self.launch("sm90_attention_half", "sm90_attention_half_64", grid, &arguments);
+            }
+            // Steps of keys, values and queries, three tables of biases, and where the halves meet.
+            let steps = if hopper { 3 } else { 2 };
+            let grid = grid.shared(steps * 3 * 64 * 144 + 3 * table + 4 * 36 * 32 * 4);
             return self.launch("attention_half", "attention_half_64", grid, &arguments);
         }
         // Split queries, keys and values, and the next keys and values; wide heads keep values where keys were.
@@ -526,13 +578,14 @@ impl Builder<'_> {
             (64, true, "attention_64"),
             (80, true, "attention_80_apart"),
             (80, false, "attention_80"),
+            (128, true, "attention_128_apart"),
             (128, false, "attention_128"),
         ]
         .into_iter()
         .map(|(width, apart, entry)| (width, bytes(width, apart), entry))
         // The last of a width is refused where it does not fit.
         .find(|&(width, shared, entry)| {
-            width >= head_dim && (entry != "attention_80_apart" || shared <= self.device.shared)
+            width >= head_dim && (!entry.ends_with("_apart") || shared <= self.device.shared)
         })
         .map(|(_, shared, entry)| (shared, entry))
         .ok_or_else(|| self.device.lacks(format!("attention heads {head_dim} wide (128 at most)")))?;

@@ -94,8 +94,10 @@ impl Builder<'_> {
             (Stored::F32, Stored::BF16) => "head_rotary_f32_bf16",
             (Stored::BF16, Stored::F32) => "head_rotary_bf16_f32",
             (Stored::BF16, Stored::BF16) => "head_rotary_bf16",
-            (Stored::F16, _) | (_, Stored::F16) => {
-                return Err(self.device.lacks("rotary positions of binary16 rows"));
+            (Stored::F16 | Stored::Split, _) | (_, Stored::F16 | Stored::Split) => {
+                return Err(self
+                    .device
+                    .lacks("rotary positions of rows that are neither float32 nor bfloat16"));
             }
         };
         self.by_row("head_rotary", entry, out, &arguments)

@@ -30,19 +30,26 @@ impl Graph {
     /// shared, so that every tensor can be tapped after the run. Sizes beyond all memory saturate, and so do the bytes
     /// of the whole arena.
     pub fn arena(&self, bytes_of: impl Fn(TensorId) -> u64, align: u64, keep_all: bool) -> ArenaLayout {
-        self.arena_shared(bytes_of, align, keep_all, |id| id)
+        self.arena_shared(bytes_of, align, keep_all, |id| id, |step| step)
     }
 
     /// [`Self::arena`] where tensors may be the same bytes: each lies where its `place_of` lies, which is as large as
     /// the largest of them and lives until the last of them. A place is its own place, and written before the others.
+    ///
+    /// Steps may run at the same time: `until` gives the last of the steps that run with a step, which follow one another, and
+    /// what one of them reads or writes lives until then.
     pub fn arena_shared(
         &self,
         bytes_of: impl Fn(TensorId) -> u64,
         align: u64,
         keep_all: bool,
         place_of: impl Fn(TensorId) -> TensorId,
+        until: impl Fn(usize) -> usize,
     ) -> ArenaLayout {
-        let uses = self.last_uses();
+        let mut uses = self.last_uses();
+        for step in uses.iter_mut().flatten().filter(|step| **step < self.steps.len()) {
+            *step = until(*step);
+        }
         let mut last = uses.clone();
         let mut bytes = vec![0_u64; self.tensors.len()];
         for (index, used) in uses.iter().enumerate() {

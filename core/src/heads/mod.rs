@@ -16,8 +16,8 @@ pub fn gliclass(b: &mut GraphBuilder, config: &GliClassConfig, hidden: TensorId)
     let spans = b.input(InputKind::ClassSpans);
     let classes = b.pool_spans("classes.pooled", hidden, spans);
     let text = text_part(b, config, hidden);
-    let mut text = Text { tensor: projector(b, config, "text", text.tensor), ..text };
-    let mut classes = projector(b, config, "classes", classes);
+    let [projected, mut classes] = projectors(b, config, [text.tensor, classes]);
+    let mut text = Text { tensor: projected, ..text };
     if config.normalize_features {
         text.tensor = b.l2_normalize("text.normalized", text.tensor, 1e-8);
         classes = b.l2_normalize("classes.normalized", classes, 1e-8);
@@ -82,12 +82,19 @@ fn text_part(b: &mut GraphBuilder, config: &GliClassConfig, hidden: TensorId) ->
     text
 }
 
-/// `linear_2(gelu(linear_1(x)))`.
-fn projector(b: &mut GraphBuilder, config: &GliClassConfig, which: &str, x: TensorId) -> TensorId {
-    let (d, module) = (config.hidden_size, format!("model.{which}_projector"));
-    let gelu = Some(Activation::GeluErf);
-    let hidden = linear(b, &format!("{which}.projector.1"), x, &format!("{module}.linear_1"), d, gelu);
-    linear(b, &format!("{which}.projected"), hidden, &format!("{module}.linear_2"), d, None)
+/// `linear_2(gelu(linear_1(x)))` of the text and of the classes, layer by layer: what does not wait for each other stands side
+/// by side.
+fn projectors(b: &mut GraphBuilder, config: &GliClassConfig, inputs: [TensorId; 2]) -> [TensorId; 2] {
+    let d = config.hidden_size;
+    let mut both = |inputs: [TensorId; 2], name: &str, layer: &str, activation| {
+        let mut project = |which: &str, x| {
+            let module = format!("model.{which}_projector.{layer}");
+            linear(b, &format!("{which}.{name}"), x, &module, d, activation)
+        };
+        [project("text", inputs[0]), project("classes", inputs[1])]
+    };
+    let hidden = both(inputs, "projector.1", "linear_1", Some(Activation::GeluErf));
+    both(hidden, "projected", "linear_2", None)
 }
 
 /// A linear layer of the checkpoint with its bias.
