@@ -69,12 +69,13 @@ DEVICE u32 cluster_size() {
     return size;
 }
 // All threads of all blocks of the cluster, in converged warps. Makes nothing visible: barriers were made so by their own
-// fence, or nothing follows.
+// fence. For the start alone.
 DEVICE void cluster_meet() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The same, and what was written to shared memory before is visible to the others after.
+// The same, and what was written to shared memory before is visible to the others after. Blocks that arrive on each other's
+// barriers end with it: an arrival still on its way would come to shared memory that is the next kernel's by then.
 DEVICE void cluster_exchange() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");

@@ -526,7 +526,7 @@ DEVICE void fp8_gemm(const Fp8Gemm &p, const TensorMap *residual_map = nullptr, 
     // Others may still arrive on this block's barriers or write into its ring.
     if (cluster_size() > 1) {
         __syncwarp();
-        cluster_meet();
+        cluster_exchange();
     }
 }
 

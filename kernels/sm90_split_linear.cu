@@ -345,8 +345,7 @@ DEVICE void split_linear(const Products &all) {
     }
     // The others may still read this block's sums, or arrive on its barriers.
     __syncwarp();
-    if (TOGETHER) cluster_meet();
-    else cluster_exchange();
+    cluster_exchange();
 }
 
 #define INSTANCE(NAME, TOKENS, CLUSTER, BLOCKS)                                                        \

@@ -418,7 +418,7 @@ DEVICE void gemm(const Gemm &p) {
     // Others may still arrive on this block's barriers or write into its ring.
     if (cluster_size() > 1) {
         __syncwarp();
-        cluster_meet();
+        cluster_exchange();
     }
 }
 

@@ -53,15 +53,14 @@ pub struct CudaOptions {
     pub few: bool,
     /// How results of large FP8 products leave, where there is a choice; results are the same.
     pub large_tiles: LargeTiles,
-    /// Takes warpgroup products for attention over binary16 rows where the chip has them. Off until every answer of many callers
-    /// has its own bits with it on a card.
+    /// Takes warpgroup products for attention over binary16 rows where the chip has them.
     pub warpgroups: bool,
     /// Lets kernels start while their predecessors end (programmatic dependent launch), where the chip can.
     pub early: bool,
     /// How far ahead of the products their weights are asked for, in small buckets and where the chip can.
     pub prefetch: Prefetch,
     /// Keeps rows between the heads' products as two bfloat16 planes, and lets neighbouring steps share a launch, where the chip
-    /// and the weights allow it. Off for the same reason.
+    /// and the weights allow it.
     pub split_rows: bool,
     /// Fills activations with NaN before every run, so that a value nobody wrote shows: for tests.
     pub poison: bool,
@@ -82,10 +81,10 @@ impl Default for CudaOptions {
             portable: false,
             few: true,
             large_tiles: LargeTiles::default(),
-            warpgroups: false,
+            warpgroups: true,
             early: true,
             prefetch: Prefetch::default(),
-            split_rows: false,
+            split_rows: true,
             poison: false,
             lazy_media: false,
             planted: None,

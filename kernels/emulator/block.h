@@ -56,7 +56,7 @@ public:
     void collective(unsigned mask, const Collective *operation, void *operands);
     unsigned barrier(unsigned id, unsigned count, bool value, bool wait, const char *name);
     void pause();
-    void cluster_arrive();
+    void cluster_arrive(bool release);
     void cluster_wait();
     [[noreturn]] void leave();
     [[noreturn]] void fail(Outcome outcome, const std::string &what);

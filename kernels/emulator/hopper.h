@@ -37,8 +37,12 @@ UNCHECKED inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 address, u32 
     arrive(address, "mbarrier.arrive.expect_tx");
 }
 inline void mbarrier_arrive_shared_cta_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
-inline void mbarrier_arrive_shared_cluster_b64(u32 address) { arrive(address, "mbarrier.arrive"); }
-inline void mbarrier_arrive_shared_cluster_b64(u32 address, u32 count) { arrive(address, "mbarrier.arrive", count); }
+UNCHECKED inline void mbarrier_arrive_shared_cluster_b64(u32 address, u32 count) {
+    const u32 rank = address >> emulated::RANK_BIT;
+    if (rank != 0 && rank - 1 != emulated::current->block->rank) emulated::current->abroad = true;
+    arrive(address, "mbarrier.arrive", count);
+}
+inline void mbarrier_arrive_shared_cluster_b64(u32 address) { mbarrier_arrive_shared_cluster_b64(address, 1); }
 UNCHECKED inline void mbarrier_wait_parity(u32 address, u32 parity) {
     for (unsigned turns = 0; transaction_barrier(address).phase == (parity & 1); ++turns) {
         const TransactionBarrier b = transaction_barrier(address);
@@ -143,8 +147,8 @@ inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes_multi
     }
 }
 inline void ld_shared_cluster_v4_f32(float &x, float &y, float &z, float &w, u32 from) { ld_shared_v4_f32(x, y, z, w, from); }
-inline void barrier_cluster_arrive_relaxed_aligned() { emulated::emulated_cluster_arrive(); }
-inline void barrier_cluster_arrive_release_aligned() { emulated::emulated_cluster_arrive(); }
+inline void barrier_cluster_arrive_relaxed_aligned() { emulated::emulated_cluster_arrive(false); }
+inline void barrier_cluster_arrive_release_aligned() { emulated::emulated_cluster_arrive(true); }
 inline void barrier_cluster_wait_acquire_aligned() { emulated::emulated_cluster_wait(); }
 
 // ---- the rest ----

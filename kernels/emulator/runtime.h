@@ -31,6 +31,7 @@ struct Fiber {
     Copy *copy;
     const char *waits_for; // what it stands at, for reports
     unsigned cluster_phase; // of the cluster's barrier, when it arrived there
+    bool abroad; // an arrival at another block's barrier, not yet ordered before that block's end
 };
 
 constexpr unsigned MOST_CLUSTER = 8;
@@ -90,8 +91,8 @@ void emulated_announce(unsigned barrier);
 void emulated_learn(unsigned barrier);
 // A bulk copy to the block's own shared memory.
 void emulated_bulk(unsigned to, const void *from, unsigned bytes);
-// The barrier of the cluster: an arrival, and the wait that belongs to it.
-void emulated_cluster_arrive();
+// The barrier of the cluster: an arrival, which may release what the thread did before, and the wait that belongs to it.
+void emulated_cluster_arrive(bool release);
 void emulated_cluster_wait();
 }
 

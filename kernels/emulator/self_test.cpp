@@ -23,19 +23,31 @@ int cuMemAlloc_v2(uint64_t *, size_t);
 int cuMemFree_v2(uint64_t);
 int cuModuleLoadData(void **, const void *);
 int cuModuleGetFunction(void **, void *, const char *);
+int cuLaunchKernelEx(const void *, void *, void **, void **);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 }
 
 namespace {
 
-enum { RIGHT, BARRIERS, NEVER_MET, DIVERGED, BAD_ADDRESS, UNKNOWN_INSTRUCTION, BEYOND_MEMORY, RACE, UNFINISHED_COPY, CASES };
+enum { RIGHT, BARRIERS, NEVER_MET, DIVERGED, BAD_ADDRESS, UNKNOWN_INSTRUCTION, BEYOND_MEMORY, RACE, UNFINISHED_COPY, CLUSTER, LATE_ARRIVAL, CASES };
 const char *const NAMES[CASES] = {"right numbers", "barriers of parts", "threads that never meet", "lanes at different operations",
-                                  "a bad address", "an unknown instruction", "a write beyond memory", "a race", "an unfinished copy"};
+                                  "a bad address", "an unknown instruction", "a write beyond memory", "a race", "an unfinished copy", "blocks that meet", "an arrival after a block's end"};
 
 struct SelfTest {
     const void *a, *b;
     int *out;
     int what, pad;
+};
+
+// What cuLaunchKernelEx takes.
+struct Attribute {
+    unsigned id, pad, cluster[3], rest[13];
+};
+struct Config {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+    const Attribute *attributes;
+    unsigned count;
 };
 
 uint64_t memory(size_t bytes) {
@@ -58,7 +70,10 @@ bool holds(int what, const std::vector<char> &image, bool checked) {
     for (int i = 0; i < 256; ++i) y[i] = (int8_t)(i * 91 + 5);
     SelfTest argument = {x, y, z, what, 0};
     void *arguments[] = {&argument};
-    const int result = cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 256, nullptr, arguments, nullptr);
+    const Attribute pair = {4, 0, {2, 1, 1}, {}};
+    const Config both = {{2, 1, 1}, {256, 1, 1}, 256, nullptr, &pair, 1};
+    const int result = what >= CLUSTER ? cuLaunchKernelEx(&both, function, arguments, nullptr)
+                                       : cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 256, nullptr, arguments, nullptr);
     // A fault stays.
     uint64_t more;
     if (result != 0 && cuMemAlloc_v2(&more, 16) != result) return false;
@@ -75,6 +90,8 @@ bool holds(int what, const std::vector<char> &image, bool checked) {
         case BAD_ADDRESS: return result == (checked ? 719 : 700);
         // Without checks it shows when the memory is freed.
         case BEYOND_MEMORY: return checked ? result == 719 : result == 0 && cuMemFree_v2(out) == 700;
+        case CLUSTER: return result == 0 && z[0] == 42 && z[1] == 42;
+        case LATE_ARRIVAL: return result == 719;
         case RACE: return result == (checked ? 719 : 0);
         default: return result == 0 && z[0] == -1 && memcmp(z + 1, x, 4) == 0;
     }
@@ -86,7 +103,9 @@ int main(int count, char **arguments) {
     std::ostringstream source;
     if (count > 1) source << std::ifstream(arguments[1]).rdbuf();
     void *program;
-    const char *options[] = {"--gpu-architecture=sm_89"};
+    const char *settings = getenv("DIKAST_EMULATOR");
+    const bool hopper = settings && strstr(settings, "capability=90");
+    const char *options[] = {hopper ? "--gpu-architecture=sm_90a" : "--gpu-architecture=sm_89"};
     size_t size = 0;
     if (nvrtcCreateProgram(&program, source.str().c_str(), "self_test.cu", 0, nullptr, nullptr) ||
         nvrtcCompileProgram(program, 1, options) || nvrtcGetCUBINSize(program, &size)) {
@@ -94,10 +113,9 @@ int main(int count, char **arguments) {
     }
     std::vector<char> image(size);
     nvrtcGetCUBIN(program, image.data());
-    const char *settings = getenv("DIKAST_EMULATOR");
     const bool checked = settings && strstr(settings, "check");
     int failed = 0;
-    for (int what = 0; what < CASES; ++what) {
+    for (int what = 0; what < (hopper ? CASES : CLUSTER); ++what) {
         fflush(stdout);
         const pid_t child = fork();
         if (child == 0) _exit(holds(what, image, checked) ? 0 : 1);

@@ -1,8 +1,9 @@
 // Kernels for the emulator's own test (self_test.cpp): one that must give the right numbers, and some that must be caught.
 #include "base.cuh"
 #include "mma.cuh"
+#include "mbarrier.cuh"
 
-enum { RIGHT, BARRIERS, NEVER_MET, DIVERGED, BAD_ADDRESS, UNKNOWN_INSTRUCTION, BEYOND_MEMORY, RACE, UNFINISHED_COPY };
+enum { RIGHT, BARRIERS, NEVER_MET, DIVERGED, BAD_ADDRESS, UNKNOWN_INSTRUCTION, BEYOND_MEMORY, RACE, UNFINISHED_COPY, CLUSTER, LATE_ARRIVAL };
 
 struct SelfTest {
     const u8 *a, *b; // signed bytes [16][32] and [8][32]
@@ -79,6 +80,27 @@ extern "C" __global__ void __launch_bounds__(256) self_test(const SelfTest p) {
                 wait_copies<0>();
                 p.out[1] = *reinterpret_cast<const int *>(memory);
             }
+            break;
+        case CLUSTER:      // two blocks: each arrives at the other's barrier
+        case LATE_ARRIVAL: // and ends without knowing that the other's arrival has come
+#if __CUDA_ARCH__ >= 900
+            {
+                const u32 barrier = shared_address(memory);
+                if (threadIdx.x == 0) {
+                    barrier_init(barrier, 1);
+                    barrier_init_fence();
+                }
+                cluster_meet();
+                if (threadIdx.x == 0) barrier_arrive_remote(address_at(barrier, cluster_rank() ^ 1));
+                if (p.what == CLUSTER) {
+                    barrier_wait(barrier, 0);
+                    if (threadIdx.x == 0) p.out[cluster_rank()] = 42;
+                    cluster_exchange();
+                } else {
+                    cluster_meet();
+                }
+            }
+#endif
             break;
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--few off] [--large-tiles staged|copied|added] [--warpgroups on] [--split on] [--format bf16] [--vision on|lazy] [--budget GIB]
+//!            [--prefetch MIB] [--few off] [--large-tiles staged|copied|added] [--warpgroups off] [--split off] [--format bf16] [--vision on|lazy] [--budget GIB]
 //! ```
 //! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
@@ -109,8 +109,8 @@ fn arguments() -> Arguments {
         prefetch: Prefetch::default(),
         few: true,
         large_tiles: LargeTiles::default(),
-        warpgroups: false,
-        split_rows: false,
+        warpgroups: true,
+        split_rows: true,
         bf16: false,
         vision: String::new(),
         budget: 48,
@@ -129,7 +129,7 @@ fn arguments() -> Arguments {
             "--small" => parsed.small = value == "on",
             "--nvrtc" => parsed.nvrtc = value == "on",
             "--few" => parsed.few = value != "off",
-            "--warpgroups" => parsed.warpgroups = value == "on",
+            "--warpgroups" => parsed.warpgroups = value != "off",
             "--large-tiles" => {
                 parsed.large_tiles = match value.as_str() {
                     "added" => LargeTiles::Added,
@@ -137,7 +137,7 @@ fn arguments() -> Arguments {
                     _ => LargeTiles::Staged,
                 };
             }
-            "--split" => parsed.split_rows = value == "on",
+            "--split" => parsed.split_rows = value != "off",
             "--format" => parsed.bf16 = value == "bf16",
             "--vision" => parsed.vision = value,
             "--budget" => parsed.budget = value.parse().unwrap_or(48),
