@@ -52,10 +52,12 @@ pub(crate) enum Exit {
 /// How results of the largest FP8 tiles leave on Hopper: the same results, whichever way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LargeTiles {
+    /// What was measured to be best of the others: float32 as `Added`, 16-bit results as `Staged`.
+    #[default]
+    Mixed,
     /// As rows that other warps store.
     Staged,
     /// By the copy engine, from the ring of operands, to which residuals came the same way.
-    #[default]
     Copied,
     /// As `Copied`, but added in memory where they go to where their residual is.
     Added,
@@ -67,14 +69,16 @@ impl Exit {
         if !(columns * stored.bytes()).is_multiple_of(16) {
             return Self::Direct;
         }
-        let ring = tiles != LargeTiles::Staged;
+        let all = matches!(tiles, LargeTiles::Copied | LargeTiles::Added);
         match (gated, stored) {
-            (false, Stored::F32) if in_place && tiles == LargeTiles::Added => Self::RingAdded,
-            (false, Stored::F32) if ring => Self::Ring32,
-            (false, Stored::F32) => Self::Rows32,
-            (false, Stored::F16) if ring => Self::Ring16,
+            (false, Stored::F32) => match tiles {
+                LargeTiles::Staged => Self::Rows32,
+                LargeTiles::Mixed | LargeTiles::Added if in_place => Self::RingAdded,
+                _ => Self::Ring32,
+            },
+            (false, Stored::F16) if all => Self::Ring16,
             (false, Stored::F16) => Self::Rows16,
-            (true, Stored::BF16) if ring => Self::RingGated,
+            (true, Stored::BF16) if all => Self::RingGated,
             (true, Stored::BF16) => Self::Gated16,
             _ => Self::Direct,
         }

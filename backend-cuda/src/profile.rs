@@ -415,11 +415,12 @@ impl CudaBackend {
         };
         let mut start = std::time::Instant::now();
         for i in 0..batches + 4 {
-            if i == 4 {
-                start = std::time::Instant::now();
-            }
             let turn = i % 2;
             collect(&plans[turn], &mut ended[turn])?;
+            if i == 4 {
+                // The third has just ended: from here on one more ends than is begun.
+                start = std::time::Instant::now();
+            }
             self.upload_in(&copies, &mut plans[turn], resident, batch)?;
             let uploaded = copies.record_event(None).map_err(fault)?;
             self.device.stream.wait(&uploaded).map_err(fault)?;
@@ -429,7 +430,7 @@ impl CudaBackend {
         for turn in [batches % 2, 1 - batches % 2] {
             collect(&plans[turn], &mut ended[turn])?;
         }
-        Ok(start.elapsed().as_secs_f64() / batches as f64)
+        Ok(start.elapsed().as_secs_f64() / (batches + 1) as f64)
     }
 
     /// Bytes on the device that a model and its plans hold.

@@ -3,7 +3,7 @@
 //! ```text
 //! cuda_check [--data tests/data] [--mini models/gliclass-mini] [--out FOLDER]
 //!            [--only PART] [--seconds 60] [--early off] [--small on] [--nvrtc on] [--model FOLDER] [--work FOLDER]
-//!            [--prefetch MIB] [--few off] [--large-tiles staged|copied|added] [--warpgroups off] [--split off] [--format bf16] [--vision on|lazy] [--budget GIB]
+//!            [--prefetch MIB] [--few off] [--large-tiles mixed|staged|copied|added] [--warpgroups off] [--split off] [--format bf16] [--vision on|lazy] [--budget GIB]
 //! ```
 //! Parts: `exits` (FP8 products by every tile and exit, and the 16-bit rows between them), `steps`, `models`, `queue` and `bench`, all of which run without `--only`; `tiny`, `memory`, `dry`; and for CLEF
 //! `clef` (its steps and models), `clef-steps`, `int8` (products tile by tile), `int8-bench`, `clef-kernels` (times of its kernels),
@@ -134,7 +134,8 @@ fn arguments() -> Arguments {
                 parsed.large_tiles = match value.as_str() {
                     "added" => LargeTiles::Added,
                     "copied" => LargeTiles::Copied,
-                    _ => LargeTiles::Staged,
+                    "staged" => LargeTiles::Staged,
+                    _ => LargeTiles::Mixed,
                 };
             }
             "--split" => parsed.split_rows = value != "off",
