@@ -21,6 +21,9 @@ pub const PRODUCTS: [(&str, usize, usize, ProductKind); 4] = [
     ("wo", 2048, 5120, ProductKind::Residual),
 ];
 
+/// Two of them as a library does them: no residual, 16 bits out.
+const PLAIN: [(&str, usize, usize); 2] = [("o, plain", 2048, 2048), ("wo, plain", 2048, 5120)];
+
 pub fn products(report: &mut Report, cuda: &CudaBackend) {
     if let Some(ceilings) = report.outcome("ceilings", pollster::block_on(cuda.ceilings())) {
         let (copy, real, fp8) = (
@@ -33,35 +36,37 @@ pub fn products(report: &mut Report, cuda: &CudaBackend) {
             json!({ "copy_tb_s": copy, "linear_tflops": real, "quant_linear_tflops": fp8 }),
         );
     }
-    for (name, n, k, kind) in PRODUCTS {
-        for tokens in [64, 128, 192, 256, 384, 512, 1024, 4096] {
-            let label = format!("product {name} {n}x{k} m={tokens}");
-            let Some(times) = report.outcome(&label, cuda.time_products(n, k, tokens, kind)) else { return };
-            let flop = 2.0 * n as f64 * k as f64 * tokens as f64;
-            let text: Vec<String> = times
-                .iter()
-                .map(|t| {
-                    let mark = if t.chosen { "*" } else { "" };
-                    let short = t
-                        .kernel
-                        .trim_start_matches("sm90_fp8_gemm_")
-                        .trim_start_matches("sm90_fp8_")
-                        .trim_end_matches("_fp8_gemm");
-                    let [down, across] = t.cluster;
-                    let rate = flop / t.microseconds / 1e6;
-                    format!("{short}/{down}x{across}{mark} {:.1}us({rate:.0}T)", t.microseconds)
-                })
-                .collect();
-            let times: Vec<_> = times
+    let fused = PRODUCTS.into_iter().flat_map(|(name, n, k, kind)| {
+        [64, 128, 192, 256, 384, 512, 1024, 4096].map(|tokens| (name, n, k, kind, tokens))
+    });
+    let plain = PLAIN.into_iter().map(|(name, n, k)| (name, n, k, ProductKind::Plain, 4096));
+    for (name, n, k, kind, tokens) in fused.chain(plain) {
+        let label = format!("product {name} {n}x{k} m={tokens}");
+        let Some(times) = report.outcome(&label, cuda.time_products(n, k, tokens, kind)) else { return };
+        let flop = 2.0 * n as f64 * k as f64 * tokens as f64;
+        let text: Vec<String> = times
+            .iter()
+            .map(|t| {
+                let mark = if t.chosen { "*" } else { "" };
+                let short = t
+                    .kernel
+                    .trim_start_matches("sm90_fp8_gemm_")
+                    .trim_start_matches("sm90_fp8_")
+                    .trim_end_matches("_fp8_gemm");
+                let [down, across] = t.cluster;
+                let rate = flop / t.microseconds / 1e6;
+                format!("{short}/{down}x{across}{mark} {:.1}us({rate:.0}T)", t.microseconds)
+            })
+            .collect();
+        let times: Vec<_> = times
                 .iter()
                 .map(|t| {
                     json!({ "kernel": t.kernel, "chosen": t.chosen, "cluster": t.cluster, "us": t.microseconds, "tflops": flop / t.microseconds / 1e6,
                         "shared": t.shared, "blocks": t.blocks })
                 })
                 .collect();
-            let value = json!({ "product": name, "n": n, "k": k, "m": tokens, "times": times });
-            report.figure(format!("{name:3} m={tokens:4} {}", text.join("  ")), value);
-        }
+        let value = json!({ "product": name, "n": n, "k": k, "m": tokens, "times": times });
+        report.figure(format!("{name:3} m={tokens:4} {}", text.join("  ")), value);
     }
 }
 
