@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use html_escape::encode_double_quoted_attribute as escape;
+
 use crate::report::Report;
 
 const STYLE: &str = "
@@ -20,7 +22,8 @@ impl Report {
     /// One self-contained page: verdict, device, and every step with its distance on a logarithmic bar.
     pub fn to_html(&self) -> String {
         let mut out = String::new();
-        let title = escape(&self.title());
+        let title = self.title();
+        let title = escape(&title);
         let verdict = match (self.pass, self.first_off()) {
             (true, _) => "<p class=\"pass\"><strong>Pass</strong>: every step is within its contract.</p>".to_owned(),
             (false, Some(s)) => format!(
@@ -94,20 +97,6 @@ fn bar(worst: f64, allowed: f64) -> u32 {
         return 100;
     }
     (((worst / allowed).log10() + 8.0) / 9.0 * 100.0).clamp(1.0, 100.0) as u32
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use html_escape::encode_double_quoted_attribute as escape;
+
 use super::svg::{self, Series};
 use super::text::with_interval;
 use super::{Agreement, Difference, Evaluation, ModelFacts};
@@ -238,18 +240,4 @@ fn noise(out: &mut String, e: &Evaluation) {
         );
     }
     out.push_str("</table>\n");
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
