@@ -141,7 +141,7 @@ pub(crate) async fn open_loop(offer: &Offer, mix: &Mix) -> Result<Value> {
         });
     }
     while clients.join_next().await.is_some() {}
-    let drained = start.elapsed() - offer.time.min(start.elapsed());
+    let drained = start.elapsed().saturating_sub(offer.time);
     let peak = peak.await;
     let mut step = seen.lock().map_err(|_| "a task panicked")?.json(sent, offer.time.as_secs_f64());
     step["offered"] = json!(round(offer.rate));
