@@ -25,6 +25,7 @@ mod rate;
 mod server;
 mod signals;
 mod tls;
+mod trace;
 mod wire;
 
 pub use config::{Config, LogFormat};
@@ -34,3 +35,4 @@ pub use model::ModelSource;
 pub use rate::Rate;
 pub use server::Server;
 pub use tls::Tls;
+pub use trace::{Endpoint, Traces};

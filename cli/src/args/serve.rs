@@ -159,6 +159,13 @@ pub(crate) struct ServeArgs {
     /// One line a request on standard error, without anything that callers sent.
     #[arg(long, value_enum, default_value_t, env = "DIKAST_LOG", help_heading = "Answers")]
     pub(crate) log: Log,
+    /// Collector of OpenTelemetry that gets the spans of requests, as OTLP over HTTP; `/v1/traces` is put behind the address
+    /// [default: what OTEL_EXPORTER_OTLP_ENDPOINT says; none].
+    ///
+    /// Spans hold ids of requests, models, counts and times, and nothing that callers sent. The other variables of the standard
+    /// hold, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME and OTEL_TRACES_SAMPLER.
+    #[arg(long, value_name = "URL", env = "DIKAST_OTLP_ENDPOINT", help_heading = "Answers")]
+    pub(crate) otlp_endpoint: Option<dikast_server::Endpoint>,
 }
 
 /// `--log`.

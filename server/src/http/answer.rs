@@ -12,12 +12,14 @@ use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::{ClassifyRequest, DecideRequest, Json};
 use dikast_core::tokens::gliclass::{Prepared, prepare as prepare_labels};
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument as _;
 
 use super::context::{Context, Facts};
 use super::{body, deadline, submit};
 use crate::app::{App, InFlight};
 use crate::model::{Host, Slot};
 use crate::queue::Done;
+use crate::trace;
 use crate::wire::failure::Failure;
 
 /// A request that was let in, with its body.
@@ -40,7 +42,7 @@ impl Call {
     ) -> Result<Self, Failure> {
         let in_flight = app.enter()?;
         let deadline = deadline::of(context, headers)?;
-        let (json, room) = body::json(app, context, headers, body).await?;
+        let (json, room) = body::json(app, context, headers, body).instrument(trace::receive()).await?;
         Ok(Self { body: json, deadline, _in_flight: in_flight, _room: room })
     }
 }

@@ -114,7 +114,7 @@ async fn one(
     if let Some(receipt) = &receipt {
         push(&mut body, "x_receipt", receipt.clone());
     }
-    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), &done) })
+    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), done) })
 }
 
 async fn openai(app: &App, mut call: Call, headers: &HeaderMap) -> Result<Answered, Failure> {
@@ -128,7 +128,7 @@ async fn openai(app: &App, mut call: Call, headers: &HeaderMap) -> Result<Answer
     let body = decisions::response(&decision, &asked, &slot.id, app.config.decimals);
     let device = host.device(done.device);
     let receipt = receipt::wanted(headers).then(|| receipt::of_decision(&decision.receipt, device));
-    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), &done) })
+    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), done) })
 }
 
 /// The loaded model of a slot for typed questions.

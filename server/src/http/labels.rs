@@ -103,7 +103,7 @@ async fn labels(
         };
         let receipt =
             receipt::wanted(headers).then(|| receipt::of_labels(&answers, host.device(done.device)));
-        Ok(Answered { receipt, ..Answered::new(respond(&answers, &told), facts, &done) })
+        Ok(Answered { receipt, ..Answered::new(respond(&answers, &told), facts, done) })
     };
     reply(context, outcome.await)
 }

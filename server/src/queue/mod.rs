@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use dikast_core::Error;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 pub(crate) use admission::Refused;
 pub(crate) use batch::Taken;
@@ -66,6 +67,8 @@ pub(crate) struct Done {
     pub(crate) waited: Duration,
     /// From the first turn to the end of the last one.
     pub(crate) ran: Duration,
+    /// What is left to do; ends when it is dropped.
+    pub(crate) responding: Span,
 }
 
 /// A queue in front of a model's devices.
@@ -81,15 +84,17 @@ impl<S> Queue<S> {
         Arc::new(Self { state: Mutex::new(State::new()), wake: Condvar::new(), limits })
     }
 
-    /// Lets a request in, or says why not. The ticket stands for its place: dropped, the place is free again.
+    /// Lets a request in, or says why not; its stages become spans below `request`. The ticket stands for its place: dropped, the
+    /// place is free again.
     pub(crate) fn push(
         self: &Arc<Self>,
         work: Arc<dyn Work<S>>,
         loads: Vec<Load>,
+        request: Span,
     ) -> Result<Ticket<S>, Refused> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
-        let id = state.admit(&self.limits, Job::new(work, loads, reply, Instant::now()))?;
+        let id = state.admit(&self.limits, Job::new(work, loads, reply, Instant::now(), request))?;
         drop(state);
         self.wake.notify_one();
         Ok(Ticket { queue: self.clone(), id, answer })
@@ -105,7 +110,13 @@ impl<S> Queue<S> {
         let mut state = self.lock();
         loop {
             match state.next(&self.limits, Instant::now()) {
-                state::Next::Batch(batch) => return Some(batch),
+                state::Next::Batch(batch) => {
+                    // What it left is for another device, which may have been told of nothing yet.
+                    if state.has_waiting() {
+                        self.wake.notify_one();
+                    }
+                    return Some(batch);
+                }
                 state::Next::Closed => return None,
                 state::Next::Wait(None) => {
                     state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);

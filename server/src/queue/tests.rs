@@ -25,7 +25,7 @@ fn limits() -> Limits {
 /// A request whose sequences have these tokens.
 fn push(queue: &Arc<Queue<u32>>, tokens: &[u32]) -> Result<Ticket<u32>, Refused> {
     let loads = tokens.iter().map(|&n| Load { tokens: n as usize, outputs: 1 }).collect();
-    queue.push(Arc::new(Texts(tokens.to_vec())), loads)
+    queue.push(Arc::new(Texts(tokens.to_vec())), loads, Span::none())
 }
 
 /// Takes a batch, answers each sequence with its own tokens, says what was in it.
@@ -165,6 +165,36 @@ fn several_devices_share_a_request_and_finish_in_any_order() {
     }
     assert_eq!([done(large), done(small)], [Ok(vec![90.0, 80.0, 70.0]), Ok(vec![60.0])]);
     assert_eq!(queue.depth(), 0);
+}
+
+/// One request comes while both devices are idle: the second one takes what the first one has no room for.
+#[test]
+fn an_idle_device_takes_what_another_one_left() {
+    let queue = Queue::new(limits());
+    let (tell, told) = std::sync::mpsc::channel();
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            let (queue, tell) = (queue.clone(), tell.clone());
+            std::thread::spawn(move || {
+                let batch = queue.take();
+                // Neither goes on before both have something.
+                let _ = tell.send(());
+                batch
+            })
+        })
+        .collect();
+    // Both sleep, most likely, when it comes.
+    std::thread::sleep(Duration::from_millis(50));
+    let large = push(&queue, &[90, 80]).expect("room");
+    for _ in 0..2 {
+        told.recv_timeout(Duration::from_secs(60)).expect("an idle device sleeps beside work");
+    }
+    for (device, worker) in workers.into_iter().enumerate() {
+        let batch = worker.join().expect("it ends").expect("a batch");
+        let logits = batch.sequences().into_iter().map(|&n| vec![n as f32]).collect();
+        queue.finish(&batch, device, Duration::from_millis(1), logits);
+    }
+    assert_eq!(done(large), Ok(vec![90.0, 80.0]));
 }
 
 #[test]
