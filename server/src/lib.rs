@@ -35,4 +35,4 @@ pub use model::ModelSource;
 pub use rate::Rate;
 pub use server::Server;
 pub use tls::Tls;
-pub use trace::{Endpoint, Traces};
+pub use trace::{OtlpEndpoint, Traces};

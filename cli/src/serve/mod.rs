@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dikast_core::request::Confidence;
-use dikast_server::{Config, Endpoint, LogFormat, ServeError, Server, Tls, Traces};
+use dikast_server::{Config, LogFormat, OtlpEndpoint, ServeError, Server, Tls, Traces};
 
 use crate::args::{Log, ServeArgs};
 use crate::classifier::{limit_memory, load_media_late};
@@ -43,10 +43,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
 }
 
 /// Spans go to the collector of the flag, or of the standard's variables.
-fn traces(asked: Option<&Endpoint>, log: LogFormat) -> Result<Option<Traces>> {
+fn traces(asked: Option<&OtlpEndpoint>, log: LogFormat) -> Result<Option<Traces>> {
     let endpoint = match asked {
         Some(endpoint) => Some(endpoint.clone()),
-        None => Endpoint::from_env().map_err(Failure::usage)?,
+        None => OtlpEndpoint::from_env().map_err(Failure::usage)?,
     };
     endpoint.map(|endpoint| Traces::start(&endpoint, log).map_err(failure)).transpose()
 }
@@ -60,6 +60,13 @@ fn config(args: &ServeArgs) -> Result<Config> {
     })?;
     let confidence = Confidence::from_name(&args.confidence)
         .ok_or_else(|| Failure::usage(format!("--confidence {}: unknown", args.confidence)))?;
+    let room = usize::try_from(args.queue_bytes).unwrap_or(usize::MAX);
+    if room < args.max_body {
+        return Err(Failure::usage(format!(
+            "--queue-bytes {room}: --max-body or more is allowed, which is {}",
+            args.max_body
+        )));
+    }
     Ok(Config {
         listen,
         keys: keys::read(args.api_key.as_deref(), args.api_key_file.as_deref())?,
@@ -77,6 +84,7 @@ fn config(args: &ServeArgs) -> Result<Config> {
         queue_timeout: args.queue_timeout,
         grace: args.grace,
         body_bytes: args.max_body,
+        all_body_bytes: room,
         connections: args.connections,
         read_timeout: args.read_timeout,
         decimals: args.decimals,

@@ -9,7 +9,7 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use ureq::Agent;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::Endpoint;
+use super::OtlpEndpoint;
 use crate::log::Log;
 
 /// Longest answer of a collector that is read.
@@ -29,10 +29,11 @@ impl Client {
     ///
     /// # Errors
     /// Certificates that cannot be read.
-    pub(super) fn new(endpoint: &Endpoint, log: Log) -> Result<(Self, Arc<AtomicBool>), String> {
+    pub(super) fn new(endpoint: &OtlpEndpoint, log: Log) -> Result<(Self, Arc<AtomicBool>), String> {
         let mut tls = TlsConfig::builder();
         if let Some(path) = &endpoint.certificates {
-            let reading = |error: String| format!("certificates of the collector, {}: {error}", path.display());
+            let reading =
+                |error: String| format!("certificates of the collector, {}: {error}", path.display());
             let pem = fs::read(path).map_err(|error| reading(error.to_string()))?;
             let mut found = Vec::new();
             for item in parse_pem(&pem) {

@@ -8,7 +8,7 @@ use axum::http::Uri;
 
 /// A collector of OpenTelemetry that takes OTLP over HTTP with Protocol Buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct OtlpEndpoint {
     /// Address of the route for traces.
     pub(super) url: String,
     /// How long one export may take.
@@ -20,7 +20,7 @@ pub struct Endpoint {
 /// What collectors have for traces behind their base address.
 const ROUTE: &str = "/v1/traces";
 
-impl FromStr for Endpoint {
+impl FromStr for OtlpEndpoint {
     type Err = String;
 
     /// The base address of a collector, such as `http://localhost:4318`; `/v1/traces` is put behind it. The rest is as the
@@ -30,7 +30,7 @@ impl FromStr for Endpoint {
     }
 }
 
-impl Endpoint {
+impl OtlpEndpoint {
     /// The collector of the variables `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, taken as it is, or `OTEL_EXPORTER_OTLP_ENDPOINT`, a
     /// base address. `None` without either, and if `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER` say so.
     ///
@@ -47,7 +47,9 @@ impl Endpoint {
         match variable("OTEL_TRACES_EXPORTER").as_deref() {
             None | Some("otlp") => {}
             Some("none") => return Ok(None),
-            Some(other) => return Err(format!("OTEL_TRACES_EXPORTER: {other} found, otlp or none is allowed")),
+            Some(other) => {
+                return Err(format!("OTEL_TRACES_EXPORTER: {other} found, otlp or none is allowed"));
+            }
         }
         let named = |name: &str| variable(name).map(|value| (name.to_owned(), value));
         let own = named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
@@ -69,14 +71,17 @@ impl Endpoint {
 
     fn at(url: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let url = url.trim();
-        let wrong = || "http://HOST:PORT or https://HOST:PORT is allowed, such as http://localhost:4318".to_owned();
+        let wrong =
+            || "http://HOST:PORT or https://HOST:PORT is allowed, such as http://localhost:4318".to_owned();
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let host = uri.host().filter(|host| !host.is_empty());
         if !matches!(uri.scheme_str(), Some("http" | "https")) || host.is_none() || uri.query().is_some() {
             return Err(wrong());
         }
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err("a name or password found; OTEL_EXPORTER_OTLP_HEADERS is the place for them".to_owned());
+            return Err(
+                "a name or password found; OTEL_EXPORTER_OTLP_HEADERS is the place for them".to_owned()
+            );
         }
         let timeout = match either(&variable, "TIMEOUT") {
             None => Duration::from_secs(10),
@@ -108,17 +113,19 @@ mod tests {
 
     fn standard(variables: &[(&str, &str)]) -> Result<Option<String>, String> {
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        Endpoint::standard(find).map(|found| found.map(|endpoint| endpoint.url))
+        OtlpEndpoint::standard(find).map(|found| found.map(|endpoint| endpoint.url))
     }
 
     #[test]
     fn a_base_gets_the_route_and_nonsense_is_refused() {
-        let at = |base| Endpoint::base(base, |_| None).map(|endpoint| endpoint.url);
+        let at = |base| OtlpEndpoint::base(base, |_| None).map(|endpoint| endpoint.url);
         for base in ["http://localhost:4318", " http://localhost:4318/ "] {
             assert_eq!(at(base).as_deref(), Ok("http://localhost:4318/v1/traces"), "{base}");
         }
         assert_eq!(at("https://c.example/otlp").as_deref(), Ok("https://c.example/otlp/v1/traces"));
-        for bad in ["", "localhost:4318", "grpc://c:4317", "http://", "http://c:port", "c", "http://c/?a=b", "/x"] {
+        for bad in
+            ["", "localhost:4318", "grpc://c:4317", "http://", "http://c:port", "c", "http://c/?a=b", "/x"]
+        {
             assert!(at(bad).is_err_and(|error| error.contains("http://localhost:4318")), "{bad}");
         }
         let secret = at("http://me:secret@c").expect_err("refused");
@@ -147,7 +154,10 @@ mod tests {
             let error = standard(&[(name, value), (BASE, "http://c:1")]).expect_err(name);
             assert!(error.contains(name), "{name}: {error}");
         }
-        let grpc = [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")];
+        let grpc = [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+        ];
         assert_eq!(standard(&[&grpc[..], &[(BASE, "http://c:1")]].concat()), some("http://c:1/v1/traces"));
         assert_eq!(standard(&[grpc[0]]), Ok(None), "nobody asked for traces");
     }

@@ -13,14 +13,14 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::Endpoint;
+use super::OtlpEndpoint;
 use super::client::Client;
 use crate::config::LogFormat;
 use crate::error::ServeError;
 use crate::log::Log;
 
 /// Sends the spans of all servers of this process to a collector, from a thread of its own: requests do not wait for it, and
-/// spans for which its queue has no room are dropped. Where they go is told by [`Endpoint`]; batches, sampling, headers and the
+/// spans for which its queue has no room are dropped. Where they go is told by [`OtlpEndpoint`]; batches, sampling, headers and the
 /// name of the service are as the variables `OTEL_…` say.
 #[derive(Debug)]
 pub struct Traces {
@@ -33,7 +33,7 @@ impl Traces {
     ///
     /// # Errors
     /// Settings that do not hold, and a process whose spans go somewhere already.
-    pub fn start(endpoint: &Endpoint, log: LogFormat) -> Result<Self, ServeError> {
+    pub fn start(endpoint: &OtlpEndpoint, log: LogFormat) -> Result<Self, ServeError> {
         let setting = |error: String| ServeError::Setting(format!("traces: {error}"));
         let (client, failing) = Client::new(endpoint, Log::new(log)).map_err(setting)?;
         let exporter = SpanExporter::builder()
@@ -78,6 +78,7 @@ fn resource() -> Resource {
         value.is_none_or(|value| value.as_str().starts_with("unknown_service"))
     };
     let own = [("service.name", "dikast"), ("service.version", env!("CARGO_PKG_VERSION"))];
-    let own = own.into_iter().filter(|(name, _)| missing(name)).map(|(name, value)| KeyValue::new(name, value));
+    let own =
+        own.into_iter().filter(|(name, _)| missing(name)).map(|(name, value)| KeyValue::new(name, value));
     Resource::builder().with_attributes(own).build()
 }

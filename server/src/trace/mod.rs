@@ -8,6 +8,6 @@ mod endpoint;
 mod export;
 mod spans;
 
-pub use endpoint::Endpoint;
+pub use endpoint::OtlpEndpoint;
 pub use export::Traces;
 pub(crate) use spans::{Ended, Stages, prepare, receive, request};

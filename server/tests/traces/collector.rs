@@ -85,7 +85,9 @@ pub(crate) struct Got {
 impl Got {
     /// Whether these letters stand anywhere in it, in either case.
     pub(crate) fn says(&self, text: &str) -> bool {
-        self.bodies.iter().any(|body| String::from_utf8_lossy(body).to_lowercase().contains(&text.to_lowercase()))
+        self.bodies
+            .iter()
+            .any(|body| String::from_utf8_lossy(body).to_lowercase().contains(&text.to_lowercase()))
     }
 
     pub(crate) fn resource(&self, name: &str) -> Option<String> {

@@ -11,7 +11,7 @@ mod collector;
 
 use std::time::Duration;
 
-use dikast_server::{Config, Endpoint, LogFormat, Traces};
+use dikast_server::{Config, LogFormat, OtlpEndpoint, Traces};
 
 use collector::Collector;
 use device::Controls;
@@ -30,7 +30,7 @@ fn ask(address: std::net::SocketAddr, id: &str, more: &[(&str, &str)], body: &st
 #[test]
 fn a_collector_gets_the_spans_of_requests_and_nothing_that_callers_sent() {
     let collector = Collector::start();
-    let endpoint: Endpoint = collector.base().parse().expect("an address");
+    let endpoint: OtlpEndpoint = collector.base().parse().expect("an address");
     let traces = Traces::start(&endpoint, LogFormat::Off).expect("it starts");
     let again = Traces::start(&endpoint, LogFormat::Off).expect_err("one a process");
     assert!(again.to_string().contains("go elsewhere"), "{again}");
@@ -47,7 +47,8 @@ fn a_collector_gets_the_spans_of_requests_and_nothing_that_callers_sent() {
     // Two whose batch waits at the gate: one leaves, one is answered later. The queue is full then.
     controls.shut();
     let arrived = controls.arrived();
-    let sent = |id| open(address, &request("POST", "/v1/systemone", &[("x-request-id", id)], body.as_bytes()));
+    let sent =
+        |id| open(address, &request("POST", "/v1/systemone", &[("x-request-id", id)], body.as_bytes()));
     let stays = sent("stays");
     until("it runs", || controls.arrived() == arrived + 1);
     let leaves = sent("leaves");
@@ -58,7 +59,10 @@ fn a_collector_gets_the_spans_of_requests_and_nothing_that_callers_sent() {
     controls.open();
     assert_eq!(receive(stays).status, 200);
     assert_eq!(send(address, SECRET, "/v1/decisions", &[("x-request-id", "method")], b"").status, 405);
-    assert_eq!((get(address, "/livez").status, post(address, &format!("/{SECRET}"), "{}").status), (200, 404));
+    assert_eq!(
+        (get(address, "/livez").status, post(address, &format!("/{SECRET}"), "{}").status),
+        (200, 404)
+    );
     server.stop();
     assert!(server.join().is_ok());
     traces.end(Duration::from_secs(60));
