@@ -74,14 +74,17 @@ impl OtlpEndpoint {
         let wrong =
             || "http://HOST:PORT or https://HOST:PORT is allowed, such as http://localhost:4318".to_owned();
         let uri: Uri = url.parse().map_err(|_| wrong())?;
-        let host = uri.host().filter(|host| !host.is_empty());
-        if !matches!(uri.scheme_str(), Some("http" | "https")) || host.is_none() || uri.query().is_some() {
-            return Err(wrong());
-        }
-        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        let authority = uri.authority().ok_or_else(wrong)?;
+        if authority.as_str().contains('@') {
             return Err(
                 "a name or password found; OTEL_EXPORTER_OTLP_HEADERS is the place for them".to_owned()
             );
+        }
+        // A port that is none stays in the authority.
+        let port = authority.port_u16().is_some() || authority.as_str() == authority.host();
+        let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+        if !scheme || !port || authority.host().is_empty() || uri.query().is_some() {
+            return Err(wrong());
         }
         let timeout = match either(&variable, "TIMEOUT") {
             None => Duration::from_secs(10),
