@@ -90,3 +90,59 @@ impl HttpClient for Client {
         Ok(outcome?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
+
+    use tokio_rustls::rustls::{ServerConnection, StreamOwned};
+
+    use super::*;
+    use crate::config::LogFormat;
+    use crate::tls::{Tls, acceptor};
+
+    /// Collectors with certificates of their own are reached with them, and not without.
+    #[test]
+    fn certificates_are_checked_against_those_that_are_named() {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+        let tls = Tls {
+            certificates: made.cert.pem().into_bytes(),
+            key: made.signing_key.serialize_pem().into_bytes(),
+        };
+        let tls = acceptor(&tls).expect("it fits");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it listens").port();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let session = ServerConnection::new(tls.config().clone()).expect("a session");
+                let mut stream = StreamOwned::new(session, stream.expect("a connection"));
+                let mut request = [0; 1024];
+                // Whoever does not know the certificate says no more.
+                if stream.read(&mut request).is_ok_and(|length| length > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy");
+                }
+            }
+        });
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(made.cert.pem().as_bytes()).expect("written");
+        let send = |certificates: Option<&std::path::Path>| {
+            let endpoint = OtlpEndpoint {
+                url: format!("https://localhost:{port}/v1/traces"),
+                timeout: Duration::from_secs(60),
+                certificates: certificates.map(Into::into),
+            };
+            let (client, failing) = Client::new(&endpoint, Log::new(LogFormat::Off)).expect("certificates");
+            let request = Request::post(&endpoint.url).body(Bytes::from_static(b"spans")).expect("a request");
+            let outcome = pollster::block_on(client.send_bytes(request));
+            assert!(failing.load(Ordering::Relaxed), "a refusal is a failure too");
+            outcome.map(|response| (response.status().as_u16(), response.into_body()))
+        };
+        let reached = send(Some(file.path())).expect("it answers");
+        assert_eq!(reached, (503, Bytes::from_static(b"busy")));
+        let refused = send(None).expect_err("an unknown certificate").to_string();
+        assert!(refused.contains("certificate") || refused.contains("UnknownIssuer"), "{refused}");
+    }
+}
