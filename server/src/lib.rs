@@ -8,6 +8,7 @@
 //!
 //! [`Server::start`] takes [`Config`] and one [`ModelSource`] a model. Each device of a model has a thread that owns it, and each
 //! model a queue in front of them; what runs together is decided in `queue` alone, and an answer has the same bits whatever else runs.
+//! [`Traces`] sends what requests spend their time on to a collector of OpenTelemetry.
 
 mod app;
 mod config;
