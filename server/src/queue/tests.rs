@@ -154,6 +154,19 @@ fn the_device_waits_for_company_but_not_for_a_full_batch() {
 }
 
 #[test]
+fn a_lone_request_waits_for_company_and_then_runs_alone() {
+    let max_wait = Duration::from_millis(20);
+    let queue = Queue::new(Limits { max_wait, ..limits() });
+    let mut a = push(&queue, &[40]).expect("room");
+    assert_eq!(turn(&queue), [40]);
+    assert!(pollster::block_on(a.done()).is_ok_and(|done| done.waited >= max_wait));
+    // Whose turn came once does not wait again.
+    let b = push(&queue, &[90, 20]).expect("room");
+    assert_eq!((turn(&queue), turn(&queue)), (vec![90], vec![20]));
+    assert!(done(b).is_ok());
+}
+
+#[test]
 fn several_devices_share_a_request_and_finish_in_any_order() {
     let queue = Queue::new(limits());
     let large = push(&queue, &[90, 80, 70]).expect("room");
