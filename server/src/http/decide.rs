@@ -101,10 +101,10 @@ async fn one(
     let request = form::request(std::mem::replace(&mut call.body, Json::Null), app.config.confidence)?;
     let loaded = ready(slot)?;
     let (decision, done) = match loaded {
-        Loaded::Clef(host) => answer::decide(app, slot, host, call.deadline, request).await?,
+        Loaded::Clef(host) => answer::decide(app, slot, host, &call, request).await?,
         Loaded::GliClass(host) => {
             let labels = choices::requests(&request)?;
-            let (answers, done) = answer::classify(app, slot, host, call.deadline, labels).await?;
+            let (answers, done) = answer::classify(app, slot, host, &call, labels).await?;
             (choices::decision(&request, &answers), done)
         }
     };
@@ -124,7 +124,7 @@ async fn openai(app: &App, mut call: Call, headers: &HeaderMap) -> Result<Answer
     let slot = app.models.find(Some(&name), true)?;
     let host = host(slot)?;
     let request = asked.request.clone();
-    let (decision, done) = answer::decide(app, slot, host, call.deadline, request).await?;
+    let (decision, done) = answer::decide(app, slot, host, &call, request).await?;
     let body = decisions::response(&decision, &asked, &slot.id, app.config.decimals);
     let device = host.device(done.device);
     let receipt = receipt::wanted(headers).then(|| receipt::of_decision(&decision.receipt, device));

@@ -7,7 +7,7 @@ use dikast_core::engine::Model;
 use tokio::time::timeout_at;
 use tracing::{Instrument as _, Span};
 
-use super::body::blocking;
+use super::body::{blocking, inline};
 use crate::app::{App, draining};
 use crate::model::{Host, Loaded, Slot, Status};
 use crate::queue::{Done, Refused, Work};
@@ -27,12 +27,14 @@ pub(super) fn ready(slot: &Slot) -> Result<&Loaded, Failure> {
     }
 }
 
-/// Prepares a request on one of the threads for that, and says how long that took; not at all if the queue is full anyway.
+/// Prepares a request, on one of the threads for that unless it is `light`, and says how long that took; not at all if the queue is
+/// full anyway.
 pub(super) async fn prepare<M, T, F>(
     app: &App,
     slot: &Slot,
     host: &Arc<Host<M>>,
     deadline: Option<Instant>,
+    light: bool,
     work: F,
 ) -> Result<(T, Duration), Failure>
 where
@@ -52,8 +54,13 @@ where
         };
         let _permit = permit.map_err(|_| draining())?;
         let start = Instant::now();
-        let host = host.clone();
-        let prepared = blocking(move || work(&host)).await??;
+        let prepared = if light {
+            inline(|| work(host))?
+        } else {
+            let host = host.clone();
+            blocking(move || work(&host)).await?
+        };
+        let prepared = prepared?;
         let took = start.elapsed();
         app.metrics.prepared(&slot.id, took);
         Ok((prepared, took))
