@@ -97,7 +97,7 @@ impl<S> Queue<S> {
         let id = state.admit(&self.limits, Job::new(work, loads, reply, Instant::now(), request))?;
         drop(state);
         self.wake.notify_one();
-        Ok(Ticket { queue: self.clone(), id, answer })
+        Ok(Ticket { queue: self.clone(), id, answer, answered: false })
     }
 
     /// Whether a request of any size would be refused now; asked before work is put into one.
@@ -131,8 +131,14 @@ impl<S> Queue<S> {
     /// Hands out what a batch gave on a device: logits of its sequences in order.
     pub(crate) fn finish(&self, batch: &Taken<S>, device: usize, took: Duration, logits: Vec<Vec<f32>>) {
         let mut state = self.lock();
-        state.finish(batch, device, took, logits);
+        let answers = state.finish(batch, device, took, logits);
         self.tell_the_end(&state);
+        // Whoever wakes up finds the queue free.
+        drop(state);
+        for (reply, done) in answers {
+            // Nobody may be there any more to hear it.
+            let _ = reply.send(Ok(done));
+        }
     }
 
     /// Fails the requests of a batch.
@@ -194,6 +200,8 @@ pub(crate) struct Ticket<S> {
     queue: Arc<Queue<S>>,
     id: u64,
     answer: oneshot::Receiver<Result<Done, Error>>,
+    /// Nothing of it is in the queue any more.
+    answered: bool,
 }
 
 impl<S> Ticket<S> {
@@ -204,12 +212,17 @@ impl<S> Ticket<S> {
 
     /// Waits for the work to be done.
     pub(crate) async fn done(&mut self) -> Result<Done, Error> {
-        (&mut self.answer).await.unwrap_or_else(|_| Err(Error::Internal("the worker ended".to_owned())))
+        let answer = (&mut self.answer).await;
+        self.answered = true;
+        answer.unwrap_or_else(|_| Err(Error::Internal("the worker ended".to_owned())))
     }
 }
 
 impl<S> Drop for Ticket<S> {
     fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
         let mut state = self.queue.lock();
         state.cancel(self.id);
         self.queue.tell_the_end(&state);

@@ -12,11 +12,14 @@ use super::batch::{Room, Slice, Taken};
 use super::{Done, Limits, Load, Work};
 use crate::trace::Stages;
 
+/// Where a request's answer goes.
+pub(super) type Reply = oneshot::Sender<Result<Done, Error>>;
+
 /// A request inside.
 pub(super) struct Job<S> {
     work: Arc<dyn Work<S>>,
     loads: Vec<Load>,
-    reply: oneshot::Sender<Result<Done, Error>>,
+    reply: Reply,
     arrived: Instant,
     started: Option<Instant>,
     stages: Stages,
@@ -34,7 +37,7 @@ impl<S> Job<S> {
     pub(super) fn new(
         work: Arc<dyn Work<S>>,
         loads: Vec<Load>,
-        reply: oneshot::Sender<Result<Done, Error>>,
+        reply: Reply,
         arrived: Instant,
         request: Span,
     ) -> Self {
@@ -157,8 +160,16 @@ impl<S> State<S> {
         batch
     }
 
-    pub(super) fn finish(&mut self, batch: &Taken<S>, device: usize, took: Duration, logits: Vec<Vec<f32>>) {
+    /// Puts the logits of a batch where they belong; the requests that have all of theirs leave with them.
+    pub(super) fn finish(
+        &mut self,
+        batch: &Taken<S>,
+        device: usize,
+        took: Duration,
+        logits: Vec<Vec<f32>>,
+    ) -> Vec<(Reply, Done)> {
         self.remember_speed(batch.tokens(), took);
+        let mut answers = Vec::with_capacity(batch.slices.len());
         let mut logits = logits.into_iter();
         for slice in &batch.slices {
             let own: Vec<Vec<f32>> = logits.by_ref().take(slice.range.len()).collect();
@@ -181,10 +192,10 @@ impl<S> State<S> {
                     ran: started.elapsed(),
                     responding: job.stages.done(job.turns, job.device),
                 };
-                // Nobody may be there any more to hear it.
-                let _ = job.reply.send(Ok(done));
+                answers.push((job.reply, done));
             }
         }
+        answers
     }
 
     pub(super) fn fail(&mut self, batch: &Taken<S>, error: &Error) {
