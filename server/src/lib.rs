@@ -8,6 +8,7 @@
 //!
 //! [`Server::start`] takes [`Config`] and one [`ModelSource`] a model. Each device of a model has a thread that owns it, and each
 //! model a queue in front of them; what runs together is decided in `queue` alone, and an answer has the same bits whatever else runs.
+//! [`Traces`] sends what requests spend their time on to a collector of OpenTelemetry.
 
 mod app;
 mod config;
@@ -25,6 +26,7 @@ mod rate;
 mod server;
 mod signals;
 mod tls;
+mod trace;
 mod wire;
 
 pub use config::{Config, LogFormat};
@@ -34,3 +36,4 @@ pub use model::ModelSource;
 pub use rate::Rate;
 pub use server::Server;
 pub use tls::Tls;
+pub use trace::{OtlpEndpoint, Traces};

@@ -143,6 +143,9 @@ pub(crate) struct ServeArgs {
         help_heading = "Scheduling"
     )]
     pub(crate) queue_requests: usize,
+    /// Most bytes of the bodies of all requests inside, such as 256M; further requests get 503.
+    #[arg(long, value_name = "BYTES", value_parser = super::values::bytes, default_value = "256M", env = "DIKAST_QUEUE_BYTES", help_heading = "Scheduling")]
+    pub(crate) queue_bytes: u64,
     /// How long a request may wait for its turn.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", env = "DIKAST_QUEUE_TIMEOUT", help_heading = "Scheduling")]
     pub(crate) queue_timeout: Duration,
@@ -159,6 +162,13 @@ pub(crate) struct ServeArgs {
     /// One line a request on standard error, without anything that callers sent.
     #[arg(long, value_enum, default_value_t, env = "DIKAST_LOG", help_heading = "Answers")]
     pub(crate) log: Log,
+    /// Collector of OpenTelemetry that gets the spans of requests, as OTLP over HTTP; `/v1/traces` is put behind the address
+    /// [default: what OTEL_EXPORTER_OTLP_ENDPOINT says; none].
+    ///
+    /// Spans hold ids of requests, models, counts and times, and nothing that callers sent. The other variables of the standard
+    /// hold, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME and OTEL_TRACES_SAMPLER.
+    #[arg(long, value_name = "URL", env = "DIKAST_OTLP_ENDPOINT", help_heading = "Answers")]
+    pub(crate) otlp_endpoint: Option<dikast_server::OtlpEndpoint>,
 }
 
 /// `--log`.

@@ -6,13 +6,17 @@ mod models;
 use std::io::Write as _;
 use std::net::ToSocketAddrs as _;
 use std::path::Path;
+use std::time::Duration;
 
 use dikast_core::request::Confidence;
-use dikast_server::{Config, LogFormat, ServeError, Server, Tls};
+use dikast_server::{Config, LogFormat, OtlpEndpoint, ServeError, Server, Tls, Traces};
 
 use crate::args::{Log, ServeArgs};
 use crate::classifier::{limit_memory, load_media_late};
 use crate::exit::{Failure, Result};
+
+/// How long the last spans may take after the last answer.
+const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
@@ -24,13 +28,27 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     limit_memory(args.memory_budget);
     load_media_late(args.vision.is_lazy());
     let models = models::sources(&args.models, args.backend, usize::from(args.devices))?;
+    let traces = traces(args.otlp_endpoint.as_ref(), config.log)?;
     let server = Server::start(config, models).map_err(failure)?;
     if server.wait_ready() {
         let mut out = std::io::stdout().lock();
         let line = writeln!(out, "ready on {scheme}://{}", server.address());
         line.and_then(|()| out.flush()).map_err(Failure::Stdout)?;
     }
-    server.join().map_err(failure)
+    let outcome = server.join().map_err(failure);
+    if let Some(traces) = traces {
+        traces.end(LAST_SPANS);
+    }
+    outcome
+}
+
+/// Spans go to the collector of the flag, or of the standard's variables.
+fn traces(asked: Option<&OtlpEndpoint>, log: LogFormat) -> Result<Option<Traces>> {
+    let endpoint = match asked {
+        Some(endpoint) => Some(endpoint.clone()),
+        None => OtlpEndpoint::from_env().map_err(Failure::usage)?,
+    };
+    endpoint.map(|endpoint| Traces::start(&endpoint, log).map_err(failure)).transpose()
 }
 
 fn config(args: &ServeArgs) -> Result<Config> {
@@ -42,6 +60,13 @@ fn config(args: &ServeArgs) -> Result<Config> {
     })?;
     let confidence = Confidence::from_name(&args.confidence)
         .ok_or_else(|| Failure::usage(format!("--confidence {}: unknown", args.confidence)))?;
+    let room = usize::try_from(args.queue_bytes).unwrap_or(usize::MAX);
+    if room < args.max_body {
+        return Err(Failure::usage(format!(
+            "--queue-bytes {room}: --max-body or more is allowed, which is {}",
+            args.max_body
+        )));
+    }
     Ok(Config {
         listen,
         keys: keys::read(args.api_key.as_deref(), args.api_key_file.as_deref())?,
@@ -59,6 +84,7 @@ fn config(args: &ServeArgs) -> Result<Config> {
         queue_timeout: args.queue_timeout,
         grace: args.grace,
         body_bytes: args.max_body,
+        all_body_bytes: room,
         connections: args.connections,
         read_timeout: args.read_timeout,
         decimals: args.decimals,

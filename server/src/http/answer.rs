@@ -12,18 +12,22 @@ use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::{ClassifyRequest, DecideRequest, Json};
 use dikast_core::tokens::gliclass::{Prepared, prepare as prepare_labels};
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument as _;
 
 use super::context::{Context, Facts};
 use super::{body, deadline, submit};
 use crate::app::{App, InFlight};
 use crate::model::{Host, Slot};
 use crate::queue::Done;
+use crate::trace;
 use crate::wire::failure::Failure;
 
 /// A request that was let in, with its body.
 pub(super) struct Call {
     pub(super) body: Json,
     pub(super) deadline: Option<Instant>,
+    /// Its body is small, see [`body::Read`].
+    light: bool,
     /// Counted as running.
     _in_flight: InFlight,
     /// What its body takes of the room for bodies.
@@ -40,8 +44,8 @@ impl Call {
     ) -> Result<Self, Failure> {
         let in_flight = app.enter()?;
         let deadline = deadline::of(context, headers)?;
-        let (json, room) = body::json(app, context, headers, body).await?;
-        Ok(Self { body: json, deadline, _in_flight: in_flight, _room: room })
+        let read = body::json(app, context, headers, body).instrument(trace::receive()).await?;
+        Ok(Self { body: read.json, deadline, light: read.light, _in_flight: in_flight, _room: read.room })
     }
 }
 
@@ -59,15 +63,16 @@ pub(super) async fn decide(
     app: &App,
     slot: &Slot,
     host: &Arc<Host<Clef>>,
-    deadline: Option<Instant>,
+    call: &Call,
     request: DecideRequest,
 ) -> Result<(Decision, Done), Failure> {
-    let prepared = submit::prepare(app, slot, host, deadline, move |host: &Host<Clef>| {
+    let light = call.light && request.images.is_empty() && request.videos.is_empty();
+    let prepared = submit::prepare(app, slot, host, call.deadline, light, move |host: &Host<Clef>| {
         let sequence = host.model.sequence(&request, host.max_tokens, &media_limits(host.max_tokens))?;
         Ok((request, Arc::new(sequence)))
     });
     let ((request, sequence), prepared) = prepared.await?;
-    let done = submit::logits(app, slot, host, deadline, sequence.clone()).await?;
+    let done = submit::logits(app, slot, host, call.deadline, sequence.clone()).await?;
     let done = Done { prepared, ..done };
     let rows = sequence.by_question(done.logits.first().map_or(&[], Vec::as_slice));
     let receipt = DecideReceipt {
@@ -107,17 +112,18 @@ pub(super) async fn classify(
     app: &App,
     slot: &Slot,
     host: &Arc<Host<GliClass>>,
-    deadline: Option<Instant>,
+    call: &Call,
     requests: Vec<ClassifyRequest>,
 ) -> Result<(Vec<Classification>, Done), Failure> {
-    let prepared = submit::prepare(app, slot, host, deadline, move |host: &Host<GliClass>| {
-        let (config, tokenizer) = (host.model.config(), host.model.tokenizer());
-        let all = requests.iter().map(|r| prepare_labels(config, tokenizer, r, host.max_tokens));
-        let all: Vec<Prepared> = all.collect::<Result<_, _>>()?;
-        Ok((requests, Arc::new(all)))
-    });
+    let prepared =
+        submit::prepare(app, slot, host, call.deadline, call.light, move |host: &Host<GliClass>| {
+            let (config, tokenizer) = (host.model.config(), host.model.tokenizer());
+            let all = requests.iter().map(|r| prepare_labels(config, tokenizer, r, host.max_tokens));
+            let all: Vec<Prepared> = all.collect::<Result<_, _>>()?;
+            Ok((requests, Arc::new(all)))
+        });
     let ((requests, prepared), took) = prepared.await?;
-    let done = submit::logits(app, slot, host, deadline, prepared.clone()).await?;
+    let done = submit::logits(app, slot, host, call.deadline, prepared.clone()).await?;
     let done = Done { prepared: took, ..done };
     let mut rows = done.logits.iter();
     let mut all = Vec::with_capacity(requests.len());

@@ -1,5 +1,6 @@
 //! Bodies: limits before anything is read, then bytes, then JSON.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -18,14 +19,25 @@ use crate::wire::failure::Failure;
 
 /// Bodies from this size on are decoded and parsed beside the network's threads.
 const LARGE: usize = 64 << 10;
+/// Up to this size, and without pictures, a request's tokens are made faster than another thread wakes up and answers.
+const LIGHT: usize = 8 << 10;
 
-/// A body as JSON. The room that it takes is free again when the second value is dropped.
+/// A body that was read.
+pub(super) struct Read {
+    pub(super) json: Json,
+    /// What is made of it takes no thread of its own, unless there are pictures.
+    pub(super) light: bool,
+    /// The room that it takes, which is free again when this is dropped.
+    pub(super) room: OwnedSemaphorePermit,
+}
+
+/// A body as JSON.
 pub(super) async fn json(
     app: &App,
     context: &Context,
     headers: &HeaderMap,
     body: Body,
-) -> Result<(Json, OwnedSemaphorePermit), Failure> {
+) -> Result<Read, Failure> {
     let boundary = multipart::boundary(headers).filter(|_| context.dialect != Dialect::Labels).transpose()?;
     if boundary.is_none() {
         content_type(headers)?;
@@ -48,13 +60,25 @@ pub(super) async fn json(
     let most = config.plain_bytes;
     let decode = move || {
         let text = decompress::decompress(encoding, bytes, most)?;
-        match boundary {
+        let light = text.len() <= LIGHT;
+        let json = match boundary {
             Some(boundary) => multipart::json(text, boundary),
             None => Json::parse(&text).map_err(Failure::from),
-        }
+        };
+        json.map(|json| (json, light))
     };
-    let json = if expected < LARGE { decode()? } else { blocking(decode).await?? };
-    Ok((json, room))
+    let (json, light) = if expected < LARGE { decode()? } else { blocking(decode).await?? };
+    Ok(Read { json, light, room })
+}
+
+/// Runs work that is done sooner than a thread of its own would wake up.
+pub(super) fn inline<T>(work: impl FnOnce() -> T) -> Result<T, Failure> {
+    // What it leaves half-way is its own.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
+}
+
+fn panicked() -> Failure {
+    Failure::internal("what prepares requests panicked; see standard error")
 }
 
 /// Runs work that takes its time on a thread of its own.
@@ -62,7 +86,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Failure::internal("a thread that prepares requests panicked"))
+    done.map_err(|_| panicked())
 }
 
 fn room(all: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
@@ -90,5 +114,17 @@ async fn read(body: Body, most: usize, time: std::time::Duration) -> Result<Byte
         Err(error) if error.is::<LengthLimitError>() => Err(Failure::too_large("the body", most as u64)),
         // Whoever sent this is gone, or speaks no HTTP.
         Err(_) => Err(Failure::invalid("request", "the body broke off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_fault_of_the_server_and_ends_nothing() {
+        let fault = inline(|| assert!(std::env::args().count() > 1000, "the test's own panic"));
+        assert_eq!(fault.map_err(|failure| failure.kind), Err(crate::wire::failure::Kind::Internal));
+        assert_eq!(inline(|| 5), Ok(5));
     }
 }

@@ -101,10 +101,10 @@ async fn one(
     let request = form::request(std::mem::replace(&mut call.body, Json::Null), app.config.confidence)?;
     let loaded = ready(slot)?;
     let (decision, done) = match loaded {
-        Loaded::Clef(host) => answer::decide(app, slot, host, call.deadline, request).await?,
+        Loaded::Clef(host) => answer::decide(app, slot, host, &call, request).await?,
         Loaded::GliClass(host) => {
             let labels = choices::requests(&request)?;
-            let (answers, done) = answer::classify(app, slot, host, call.deadline, labels).await?;
+            let (answers, done) = answer::classify(app, slot, host, &call, labels).await?;
             (choices::decision(&request, &answers), done)
         }
     };
@@ -114,7 +114,7 @@ async fn one(
     if let Some(receipt) = &receipt {
         push(&mut body, "x_receipt", receipt.clone());
     }
-    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), &done) })
+    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), done) })
 }
 
 async fn openai(app: &App, mut call: Call, headers: &HeaderMap) -> Result<Answered, Failure> {
@@ -124,11 +124,11 @@ async fn openai(app: &App, mut call: Call, headers: &HeaderMap) -> Result<Answer
     let slot = app.models.find(Some(&name), true)?;
     let host = host(slot)?;
     let request = asked.request.clone();
-    let (decision, done) = answer::decide(app, slot, host, call.deadline, request).await?;
+    let (decision, done) = answer::decide(app, slot, host, &call, request).await?;
     let body = decisions::response(&decision, &asked, &slot.id, app.config.decimals);
     let device = host.device(done.device);
     let receipt = receipt::wanted(headers).then(|| receipt::of_decision(&decision.receipt, device));
-    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), &done) })
+    Ok(Answered { receipt, ..Answered::new(body, answer::decided(&decision), done) })
 }
 
 /// The loaded model of a slot for typed questions.

@@ -8,12 +8,14 @@ use axum::http::header::{AUTHORIZATION, CONNECTION};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use tracing::{Instrument as _, Span};
 
 use super::context::{Context, Facts};
 use super::linger::{Lingering, Patience};
 use super::reply::{refuse, set};
 use crate::app::App;
 use crate::log::Line;
+use crate::trace::{self, Ended};
 use crate::wire::dialect::Dialect;
 use crate::wire::failure::Failure;
 
@@ -45,11 +47,17 @@ pub(super) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
     let open = OPEN.contains(&path) || (path == "/" && request.method() == Method::GET);
     let route = request.extensions().get::<MatchedPath>().map_or("unknown", |m| m.as_str()).to_owned();
     request.extensions_mut().insert(context.clone());
-    let mut record = Record { app, route, method: request.method().clone(), context, ended: false };
+    // Probes would be most of what a collector gets.
+    let span = if open {
+        Span::none()
+    } else {
+        trace::request(request.method(), &route, &context.id, request.headers())
+    };
+    let mut record = Record { app, route, method: request.method().clone(), context, span, ended: false };
     let allowed = if open { Ok(()) } else { allowed(&record.app, request.headers()) };
     let request = lingering(&record.app, request);
     let mut response = match allowed {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next.run(request).instrument(record.span.clone()).await,
         Err(failure) => refuse(&record.context, &failure),
     };
     for name in ["x-request-id", "x-typesafe-request-id"] {
@@ -112,6 +120,7 @@ struct Record {
     route: String,
     method: Method,
     context: Context,
+    span: Span,
     ended: bool,
 }
 
@@ -124,6 +133,14 @@ impl Record {
     fn write(&self, label: &str, status: u16, facts: &Facts) {
         let took: Duration = self.context.arrived.elapsed();
         let model = facts.model.as_deref();
+        let ended = Ended {
+            status: self.ended.then_some(status),
+            code: facts.code,
+            model,
+            tokens: facts.tokens,
+            questions: facts.questions,
+        };
+        ended.record(&self.span);
         self.app.metrics.answered(&self.route, model.unwrap_or(""), label, took);
         self.app.log.request(&Line {
             request_id: &self.context.id,

@@ -88,7 +88,7 @@ async fn labels(
         let LabelCall { model, requests, respond } = read(&call.body, &app.config.default_labels)?;
         let slot = app.models.find(in_path.or(model.as_deref()), false)?;
         let host = host(slot)?;
-        let (answers, done) = answer::classify(app, slot, host, call.deadline, requests).await?;
+        let (answers, done) = answer::classify(app, slot, host, &call, requests).await?;
         let told = Told {
             model: slot.id.clone(),
             decimals: app.config.decimals,
@@ -103,7 +103,7 @@ async fn labels(
         };
         let receipt =
             receipt::wanted(headers).then(|| receipt::of_labels(&answers, host.device(done.device)));
-        Ok(Answered { receipt, ..Answered::new(respond(&answers, &told), facts, &done) })
+        Ok(Answered { receipt, ..Answered::new(respond(&answers, &told), facts, done) })
     };
     reply(context, outcome.await)
 }

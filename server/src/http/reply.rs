@@ -7,6 +7,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use dikast_core::request::Json;
+use tracing::Span;
 
 use super::context::{Context, Facts};
 use super::receipt;
@@ -21,11 +22,14 @@ pub(super) struct Answered {
     pub(super) times: [Duration; 3],
     /// Where it comes from, if the caller asked.
     pub(super) receipt: Option<Json>,
+    /// Making the response.
+    pub(super) responding: Span,
 }
 
 impl Answered {
-    pub(super) fn new(body: Json, facts: Facts, done: &Done) -> Self {
-        Self { body, facts, times: [done.prepared, done.waited, done.ran], receipt: None }
+    pub(super) fn new(body: Json, facts: Facts, done: Done) -> Self {
+        let times = [done.prepared, done.waited, done.ran];
+        Self { body, facts, times, receipt: None, responding: done.responding }
     }
 }
 
@@ -44,6 +48,7 @@ pub(super) fn reply(context: &Context, outcome: Result<Answered, Failure>) -> Re
                 set(&mut response, HeaderName::from_static(receipt::HEADER), &receipt.to_string());
             }
             response.extensions_mut().insert(answered.facts);
+            drop(answered.responding);
             response
         }
         Err(failure) => refuse(context, &failure),

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use dikast_core::engine::Model;
 use tokio::time::timeout_at;
+use tracing::{Instrument as _, Span};
 
-use super::body::blocking;
+use super::body::{blocking, inline};
 use crate::app::{App, draining};
 use crate::model::{Host, Loaded, Slot, Status};
 use crate::queue::{Done, Refused, Work};
+use crate::trace;
 use crate::wire::failure::Failure;
 
 /// The model of a slot if it answers now.
@@ -25,12 +27,14 @@ pub(super) fn ready(slot: &Slot) -> Result<&Loaded, Failure> {
     }
 }
 
-/// Prepares a request on one of the threads for that, and says how long that took; not at all if the queue is full anyway.
+/// Prepares a request, on one of the threads for that unless it is `light`, and says how long that took; not at all if the queue is
+/// full anyway.
 pub(super) async fn prepare<M, T, F>(
     app: &App,
     slot: &Slot,
     host: &Arc<Host<M>>,
     deadline: Option<Instant>,
+    light: bool,
     work: F,
 ) -> Result<(T, Duration), Failure>
 where
@@ -42,18 +46,26 @@ where
     if let Some(refused) = host.queue.refuses() {
         return Err(full(slot, refused));
     }
-    let permit = app.preparing.acquire();
-    let permit = match deadline {
-        Some(deadline) => timeout_at(deadline.into(), permit).await.map_err(|_| late("prepared"))?,
-        None => permit.await,
+    let prepare = async {
+        let permit = app.preparing.acquire();
+        let permit = match deadline {
+            Some(deadline) => timeout_at(deadline.into(), permit).await.map_err(|_| late("prepared"))?,
+            None => permit.await,
+        };
+        let _permit = permit.map_err(|_| draining())?;
+        let start = Instant::now();
+        let prepared = if light {
+            inline(|| work(host))?
+        } else {
+            let host = host.clone();
+            blocking(move || work(&host)).await?
+        };
+        let prepared = prepared?;
+        let took = start.elapsed();
+        app.metrics.prepared(&slot.id, took);
+        Ok((prepared, took))
     };
-    let _permit = permit.map_err(|_| draining())?;
-    let start = Instant::now();
-    let host = host.clone();
-    let prepared = blocking(move || work(&host)).await??;
-    let took = start.elapsed();
-    app.metrics.prepared(&slot.id, took);
-    Ok((prepared, took))
+    prepare.instrument(trace::prepare()).await
 }
 
 /// Waits for the logits of a request. Dropped, it leaves its place to others.
@@ -65,7 +77,7 @@ pub(super) async fn logits<M: Model>(
     work: Arc<dyn Work<M::Sequence>>,
 ) -> Result<Done, Failure> {
     let loads = Host::<M>::loads(&*work);
-    let mut ticket = host.queue.push(work, loads).map_err(|refused| full(slot, refused))?;
+    let mut ticket = host.queue.push(work, loads, Span::current()).map_err(|refused| full(slot, refused))?;
     let patience = Instant::now() + app.config.queue_timeout;
     let first = deadline.map_or(patience, |deadline| deadline.min(patience));
     let done = match timeout_at(first.into(), ticket.done()).await {

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use dikast_core::Error;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 pub(crate) use admission::Refused;
 pub(crate) use batch::Taken;
@@ -66,6 +67,8 @@ pub(crate) struct Done {
     pub(crate) waited: Duration,
     /// From the first turn to the end of the last one.
     pub(crate) ran: Duration,
+    /// What is left to do; ends when it is dropped.
+    pub(crate) responding: Span,
 }
 
 /// A queue in front of a model's devices.
@@ -81,18 +84,20 @@ impl<S> Queue<S> {
         Arc::new(Self { state: Mutex::new(State::new()), wake: Condvar::new(), limits })
     }
 
-    /// Lets a request in, or says why not. The ticket stands for its place: dropped, the place is free again.
+    /// Lets a request in, or says why not; its stages become spans below `request`. The ticket stands for its place: dropped, the
+    /// place is free again.
     pub(crate) fn push(
         self: &Arc<Self>,
         work: Arc<dyn Work<S>>,
         loads: Vec<Load>,
+        request: Span,
     ) -> Result<Ticket<S>, Refused> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
-        let id = state.admit(&self.limits, Job::new(work, loads, reply, Instant::now()))?;
+        let id = state.admit(&self.limits, Job::new(work, loads, reply, Instant::now(), request))?;
         drop(state);
         self.wake.notify_one();
-        Ok(Ticket { queue: self.clone(), id, answer })
+        Ok(Ticket { queue: self.clone(), id, answer, answered: false })
     }
 
     /// Whether a request of any size would be refused now; asked before work is put into one.
@@ -105,7 +110,13 @@ impl<S> Queue<S> {
         let mut state = self.lock();
         loop {
             match state.next(&self.limits, Instant::now()) {
-                state::Next::Batch(batch) => return Some(batch),
+                state::Next::Batch(batch) => {
+                    // What it left is for another device, which may have been told of nothing yet.
+                    if state.has_waiting() {
+                        self.wake.notify_one();
+                    }
+                    return Some(batch);
+                }
                 state::Next::Closed => return None,
                 state::Next::Wait(None) => {
                     state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -120,8 +131,14 @@ impl<S> Queue<S> {
     /// Hands out what a batch gave on a device: logits of its sequences in order.
     pub(crate) fn finish(&self, batch: &Taken<S>, device: usize, took: Duration, logits: Vec<Vec<f32>>) {
         let mut state = self.lock();
-        state.finish(batch, device, took, logits);
+        let answers = state.finish(batch, device, took, logits);
         self.tell_the_end(&state);
+        // Whoever wakes up finds the queue free.
+        drop(state);
+        for (reply, done) in answers {
+            // Nobody may be there any more to hear it.
+            let _ = reply.send(Ok(done));
+        }
     }
 
     /// Fails the requests of a batch.
@@ -183,6 +200,8 @@ pub(crate) struct Ticket<S> {
     queue: Arc<Queue<S>>,
     id: u64,
     answer: oneshot::Receiver<Result<Done, Error>>,
+    /// Nothing of it is in the queue any more.
+    answered: bool,
 }
 
 impl<S> Ticket<S> {
@@ -193,12 +212,17 @@ impl<S> Ticket<S> {
 
     /// Waits for the work to be done.
     pub(crate) async fn done(&mut self) -> Result<Done, Error> {
-        (&mut self.answer).await.unwrap_or_else(|_| Err(Error::Internal("the worker ended".to_owned())))
+        let answer = (&mut self.answer).await;
+        self.answered = true;
+        answer.unwrap_or_else(|_| Err(Error::Internal("the worker ended".to_owned())))
     }
 }
 
 impl<S> Drop for Ticket<S> {
     fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
         let mut state = self.queue.lock();
         state.cancel(self.id);
         self.queue.tell_the_end(&state);

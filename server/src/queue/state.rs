@@ -6,17 +6,25 @@ use std::time::{Duration, Instant};
 
 use dikast_core::Error;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use super::batch::{Room, Slice, Taken};
 use super::{Done, Limits, Load, Work};
+use crate::trace::Stages;
+
+/// Where a request's answer goes.
+pub(super) type Reply = oneshot::Sender<Result<Done, Error>>;
 
 /// A request inside.
 pub(super) struct Job<S> {
     work: Arc<dyn Work<S>>,
     loads: Vec<Load>,
-    reply: oneshot::Sender<Result<Done, Error>>,
+    reply: Reply,
     arrived: Instant,
     started: Option<Instant>,
+    stages: Stages,
+    /// Batches that it has been in.
+    turns: usize,
     /// Sequences given to devices so far, from the first on.
     taken: usize,
     /// Logits by sequence. With several devices a later slice may be done before an earlier one.
@@ -29,11 +37,13 @@ impl<S> Job<S> {
     pub(super) fn new(
         work: Arc<dyn Work<S>>,
         loads: Vec<Load>,
-        reply: oneshot::Sender<Result<Done, Error>>,
+        reply: Reply,
         arrived: Instant,
+        request: Span,
     ) -> Self {
         let logits = vec![None; loads.len()];
-        Self { work, loads, reply, arrived, started: None, taken: 0, logits, device: 0 }
+        let stages = Stages::queued(request);
+        Self { work, loads, reply, arrived, started: None, stages, turns: 0, taken: 0, logits, device: 0 }
     }
 
     /// Tokens without logits so far.
@@ -89,6 +99,11 @@ impl<S> State<S> {
         self.jobs.len()
     }
 
+    /// Whether something waits that no device has.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Whether a request had a turn; also true for one that is done.
     pub(super) fn has_started(&self, id: u64) -> bool {
         self.jobs.get(&id).is_none_or(|job| job.started.is_some())
@@ -127,6 +142,7 @@ impl<S> State<S> {
             let range = job.taken..job.taken + fitting;
             job.taken = range.end;
             job.started.get_or_insert(now);
+            job.turns += 1;
             let tokens = job.loads[range.clone()].iter().map(|load| load.tokens).sum();
             slices.push(Slice { job: id, work: job.work.clone(), range, tokens });
             if job.taken < job.loads.len() {
@@ -135,11 +151,25 @@ impl<S> State<S> {
         }
         passed.append(&mut again);
         self.waiting = passed;
-        Taken { slices }
+        let batch = Taken { slices };
+        for slice in &batch.slices {
+            if let Some(job) = self.jobs.get_mut(&slice.job).filter(|job| job.turns == 1) {
+                job.stages.started(batch.requests(), batch.tokens());
+            }
+        }
+        batch
     }
 
-    pub(super) fn finish(&mut self, batch: &Taken<S>, device: usize, took: Duration, logits: Vec<Vec<f32>>) {
+    /// Puts the logits of a batch where they belong; the requests that have all of theirs leave with them.
+    pub(super) fn finish(
+        &mut self,
+        batch: &Taken<S>,
+        device: usize,
+        took: Duration,
+        logits: Vec<Vec<f32>>,
+    ) -> Vec<(Reply, Done)> {
         self.remember_speed(batch.tokens(), took);
+        let mut answers = Vec::with_capacity(batch.slices.len());
         let mut logits = logits.into_iter();
         for slice in &batch.slices {
             let own: Vec<Vec<f32>> = logits.by_ref().take(slice.range.len()).collect();
@@ -160,11 +190,12 @@ impl<S> State<S> {
                     prepared: Duration::ZERO,
                     waited: started.saturating_duration_since(job.arrived),
                     ran: started.elapsed(),
+                    responding: job.stages.done(job.turns, job.device),
                 };
-                // Nobody may be there any more to hear it.
-                let _ = job.reply.send(Ok(done));
+                answers.push((job.reply, done));
             }
         }
+        answers
     }
 
     pub(super) fn fail(&mut self, batch: &Taken<S>, error: &Error) {

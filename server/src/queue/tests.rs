@@ -25,7 +25,7 @@ fn limits() -> Limits {
 /// A request whose sequences have these tokens.
 fn push(queue: &Arc<Queue<u32>>, tokens: &[u32]) -> Result<Ticket<u32>, Refused> {
     let loads = tokens.iter().map(|&n| Load { tokens: n as usize, outputs: 1 }).collect();
-    queue.push(Arc::new(Texts(tokens.to_vec())), loads)
+    queue.push(Arc::new(Texts(tokens.to_vec())), loads, Span::none())
 }
 
 /// Takes a batch, answers each sequence with its own tokens, says what was in it.
@@ -154,6 +154,19 @@ fn the_device_waits_for_company_but_not_for_a_full_batch() {
 }
 
 #[test]
+fn a_lone_request_waits_for_company_and_then_runs_alone() {
+    let max_wait = Duration::from_millis(20);
+    let queue = Queue::new(Limits { max_wait, ..limits() });
+    let mut a = push(&queue, &[40]).expect("room");
+    assert_eq!(turn(&queue), [40]);
+    assert!(pollster::block_on(a.done()).is_ok_and(|done| done.waited >= max_wait));
+    // Whose turn came once does not wait again.
+    let b = push(&queue, &[90, 20]).expect("room");
+    assert_eq!((turn(&queue), turn(&queue)), (vec![90], vec![20]));
+    assert!(done(b).is_ok());
+}
+
+#[test]
 fn several_devices_share_a_request_and_finish_in_any_order() {
     let queue = Queue::new(limits());
     let large = push(&queue, &[90, 80, 70]).expect("room");
@@ -165,6 +178,36 @@ fn several_devices_share_a_request_and_finish_in_any_order() {
     }
     assert_eq!([done(large), done(small)], [Ok(vec![90.0, 80.0, 70.0]), Ok(vec![60.0])]);
     assert_eq!(queue.depth(), 0);
+}
+
+/// One request comes while both devices are idle: the second one takes what the first one has no room for.
+#[test]
+fn an_idle_device_takes_what_another_one_left() {
+    let queue = Queue::new(limits());
+    let (tell, told) = std::sync::mpsc::channel();
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            let (queue, tell) = (queue.clone(), tell.clone());
+            std::thread::spawn(move || {
+                let batch = queue.take();
+                // Neither goes on before both have something.
+                let _ = tell.send(());
+                batch
+            })
+        })
+        .collect();
+    // Both sleep, most likely, when it comes.
+    std::thread::sleep(Duration::from_millis(50));
+    let large = push(&queue, &[90, 80]).expect("room");
+    for _ in 0..2 {
+        told.recv_timeout(Duration::from_secs(60)).expect("an idle device sleeps beside work");
+    }
+    for (device, worker) in workers.into_iter().enumerate() {
+        let batch = worker.join().expect("it ends").expect("a batch");
+        let logits = batch.sequences().into_iter().map(|&n| vec![n as f32]).collect();
+        queue.finish(&batch, device, Duration::from_millis(1), logits);
+    }
+    assert_eq!(done(large), Ok(vec![90.0, 80.0]));
 }
 
 #[test]
