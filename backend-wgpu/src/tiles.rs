@@ -191,8 +191,7 @@ impl TileLimits {
             depth /= 2;
         }
         let constants = vec![("THREADS_M", m), ("THREADS_N", n), ("ROWS", rows_each), ("DEPTH", depth)];
-        let grid =
-            Grid::Blocks { x: columns.div_ceil(n * TILE_COLUMNS / halves), rows, per: m * rows_each };
+        let grid = Grid::Blocks { x: columns.div_ceil(n * TILE_COLUMNS / halves), rows, per: m * rows_each };
         (constants, grid)
     }
 

@@ -174,10 +174,8 @@ fn in_f32(file: &[u8], group: Group) -> Vec<u8> {
         }
         stored.push((name, Dtype::F32, view.shape().to_vec(), bytes));
     }
-    let views = stored
-        .iter()
-        .map(|(name, dtype, shape, bytes)| {
-            (name.clone(), TensorView::new(*dtype, shape.clone(), bytes).expect("a tensor"))
-        });
+    let views = stored.iter().map(|(name, dtype, shape, bytes)| {
+        (name.clone(), TensorView::new(*dtype, shape.clone(), bytes).expect("a tensor"))
+    });
     safetensors::serialize(views, None).expect("a file")
 }

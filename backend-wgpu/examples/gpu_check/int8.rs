@@ -18,10 +18,10 @@ use dikast_wgpu::{DeviceOptions, Int8Products, Matrices, ProductChoice, WgpuBack
 use serde_json::{Value, json};
 
 const ROWS: [usize; 2] = [298, 1502];
-/// Width of the model, of its gated layer, and of the projections before its mixers.
+/// Width of the model; its gated layer, and the projections before its mixers, are three times as wide.
 const WIDTH: usize = 4096;
-const GATED: usize = 12_288;
-const MIXER: usize = 12_288;
+/// The same where it is only to be seen that all of it runs.
+const QUICK: usize = 256;
 /// Rows of the table that activations come from.
 const TABLE: usize = 64;
 const TURNS: usize = 8;
@@ -58,11 +58,12 @@ fn candidates(before: Option<&Path>) -> Result<Vec<Candidate>> {
         all.push(packed(format!("packed {m}×{n}×{rows}, {depth} codes"), tile(m, n, rows, depth)));
     }
     if let Some(path) = before {
-        let to = std::fs::read_to_string(path)
-            .map_err(|e| Error::Internal(format!("{}: {e}", path.display())))?;
+        let to =
+            std::fs::read_to_string(path).map_err(|e| Error::Internal(format!("{}: {e}", path.display())))?;
         // Workgroups of 64 rows and 64 columns, of both halves of a gate.
         for (only, threads_n) in [("Int8Linear", 8), ("Int8LinearGated", 16)] {
-            let planted = Planted { kernel: "int8_product".to_owned(), from: TILE.to_owned(), to: to.clone() };
+            let planted =
+                Planted { kernel: "int8_product".to_owned(), from: TILE.to_owned(), to: to.clone() };
             let mut candidate = packed(format!("before, {only}"), tile(16, threads_n, 4, 32));
             candidate.options.planted = Some(planted);
             all.push(Candidate { only: Some(only), ..candidate });
@@ -75,12 +76,13 @@ fn candidates(before: Option<&Path>) -> Result<Vec<Candidate>> {
     Ok(all)
 }
 
-pub(crate) fn measure(base: &WgpuBackend, before: Option<&Path>) -> Result<Value> {
-    let (graph, weights) = layers()?;
+/// `before`: a file with another text of the packed loop.
+pub(crate) fn measure(base: &WgpuBackend, before: Option<&Path>, quick: bool) -> Result<Value> {
+    let (graph, weights) = layers(if quick { QUICK } else { WIDTH })?;
     let resident = base.load(&graph, &weights, &mut |_, _| {})?;
     let candidates = candidates(before)?;
     let mut all = Vec::new();
-    for rows in ROWS {
+    for rows in if quick { &ROWS[..1] } else { &ROWS[..] }.iter().copied() {
         let sizes = Sizes { tokens: rows, sequences: 1, labels: 1, ..Sizes::default() };
         let mut batch = Batch::new(sizes);
         batch.set(InputKind::TokenIds, (0..rows).map(|t| (t % TABLE) as i32).collect());
@@ -91,7 +93,11 @@ pub(crate) fn measure(base: &WgpuBackend, before: Option<&Path>) -> Result<Value
             let start = Instant::now();
             let mut plan = backend.plan(&graph, &resident, &backend.bucket(&sizes))?;
             let out = pollster::block_on(backend.run(&mut plan, &resident, &batch, &mut Taps::none()))?;
-            eprintln!("{rows} rows, {}: first run after {:.1} s", candidate.name, start.elapsed().as_secs_f64());
+            eprintln!(
+                "{rows} rows, {}: first run after {:.1} s",
+                candidate.name,
+                start.elapsed().as_secs_f64()
+            );
             let found: Vec<u32> = out.iter().map(|v| v.to_bits()).collect();
             let packed = candidate.options.int8 == Int8Products::Packed && candidate.only.is_none();
             if out.iter().any(|v| !v.is_finite())
@@ -106,9 +112,8 @@ pub(crate) fn measure(base: &WgpuBackend, before: Option<&Path>) -> Result<Value
             let (backend, plan) = &mut ready[0];
             pollster::block_on(backend.run(plan, &resident, &batch, &mut Taps::none()))?;
         }
-        let products: Vec<usize> = (0..graph.steps().len())
-            .filter(|&i| graph.steps()[i].name().starts_with("Int8Linear"))
-            .collect();
+        let products: Vec<usize> =
+            (0..graph.steps().len()).filter(|&i| graph.steps()[i].name().starts_with("Int8Linear")).collect();
         let mut times = vec![vec![Vec::new(); products.len()]; ready.len()];
         for _ in 0..TURNS {
             for ((backend, plan), times) in ready.iter_mut().zip(&mut times) {
@@ -148,30 +153,34 @@ fn label(graph: &Graph, step: &Step) -> String {
     format!("{} {out}", step.name())
 }
 
-/// The products of a layer, one behind the other: 4096 → 4096, the gate of 4096 → 12288, 12288 → 4096, 4096 → 12288.
-fn layers() -> Result<(Graph, Weights)> {
+/// The products of a layer, one behind the other: a mixer's output, the gate, the way back, the next mixer's input.
+fn layers(width: usize) -> Result<(Graph, Weights)> {
+    let wide = 3 * width;
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = |count: usize| -> Vec<u8> {
         (0..count.div_ceil(4))
             .flat_map(|_| {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 ((random >> 32) as u32).to_le_bytes()
             })
             .take(count)
             .collect()
     };
     let mut stored: Vec<(String, StoredType, Vec<usize>, Vec<u8>)> = Vec::new();
-    let table: Vec<u8> = bytes(TABLE * WIDTH).iter().flat_map(|b| (f32::from(*b) - 127.5).to_le_bytes()).collect();
-    stored.push(("table".to_owned(), StoredType::F32, vec![TABLE, WIDTH], table));
+    let table: Vec<u8> =
+        bytes(TABLE * width).iter().flat_map(|b| (f32::from(*b) - 127.5).to_le_bytes()).collect();
+    stored.push(("table".to_owned(), StoredType::F32, vec![TABLE, width], table));
     let mut b = GraphBuilder::new("INT8 layer");
     let ids = b.input(InputKind::TokenIds);
-    let table = b.add_weight(whole("table", &[TABLE, WIDTH], Elements::Real, Residency::HostRows));
+    let table = b.add_weight(whole("table", &[TABLE, width], Elements::Real, Residency::HostRows));
     let x = b.embed("x", ids, table, None);
     let rotation = Rotation { group: Some(Group::DEFAULT), mode: Int8Mode::Standard };
     let mut projection = |b: &mut GraphBuilder, name: &str, n: usize, k: usize| -> (WeightId, WeightId) {
         let (weight, scale) = (format!("{name}.weight"), format!("{name}.weight_scale"));
         stored.push((weight.clone(), StoredType::I8, vec![n, k], bytes(n * k)));
-        let scales = bytes(n).iter().flat_map(|b| (1e-4 * (1.0 + f32::from(*b) / 256.0)).to_le_bytes()).collect();
+        let scales =
+            bytes(n).iter().flat_map(|b| (1e-4 * (1.0 + f32::from(*b) / 256.0)).to_le_bytes()).collect();
         stored.push((scale.clone(), StoredType::F32, vec![n, 1], scales));
         (
             b.add_weight(whole(&weight, &[n, k], Elements::Int8, Residency::Device)),
@@ -179,16 +188,16 @@ fn layers() -> Result<(Graph, Weights)> {
         )
     };
     let (codes, _) = b.rotate_quantize("mixed.in", RowOp::Copy { x }, rotation, false);
-    let weight = projection(&mut b, "mixed", WIDTH, WIDTH);
+    let weight = projection(&mut b, "mixed", width, width);
     let x = b.int8_linear("mixed.out", codes, weight, None, Some(x));
     let (codes, _) = b.rotate_quantize("gated.in", RowOp::Copy { x }, rotation, false);
-    let weight = projection(&mut b, "gated", 2 * GATED, WIDTH);
+    let weight = projection(&mut b, "gated", 2 * wide, width);
     let gated = b.int8_linear_gated("gated.out", codes, weight, None, Activation::Silu);
     let (codes, _) = b.rotate_quantize("down.in", RowOp::Copy { x: gated }, rotation, false);
-    let weight = projection(&mut b, "down", WIDTH, GATED);
+    let weight = projection(&mut b, "down", width, wide);
     let x = b.int8_linear("down.out", codes, weight, None, Some(x));
     let (codes, _) = b.rotate_quantize("qkvz.in", RowOp::Copy { x }, rotation, false);
-    let weight = projection(&mut b, "qkvz", MIXER, WIDTH);
+    let weight = projection(&mut b, "qkvz", wide, width);
     let out = b.int8_linear("qkvz.out", codes, weight, None, None);
     Ok((b.finish(out)?, checkpoint(stored)?))
 }

@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     if wanted("int8") && !only.is_empty() {
-        report.insert("int8".to_owned(), int8::measure(&base, before.as_deref())?);
+        report.insert("int8".to_owned(), int8::measure(&base, before.as_deref(), quick)?);
         if only.len() == 1 {
             println!("{}", Value::Object(report));
             return Ok(());

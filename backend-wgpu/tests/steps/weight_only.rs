@@ -39,7 +39,9 @@ fn by_definition(ready: &Ready, options: &DeviceOptions, tolerance: impl Fn(&Ste
         for (id, want) in step.outputs().into_iter().zip(wanted) {
             let (name, found) = (&graph.tensor(id).name, taps.get(id).expect("tapped"));
             assert_eq!(found.len(), want.len(), "{name}");
-            if name.ends_with(".scales") && matches!(step, Step::RotateQuantize { op: RowOp::Copy { .. }, .. }) {
+            if name.ends_with(".scales")
+                && matches!(step, Step::RotateQuantize { op: RowOp::Copy { .. }, .. })
+            {
                 assert_eq!(bits(found), bits(&want), "{name}");
                 continue;
             }
@@ -52,7 +54,10 @@ fn by_definition(ready: &Ready, options: &DeviceOptions, tolerance: impl Fn(&Ste
                 }
                 let error = (a - b).abs() / largest;
                 let allowed = tolerance(step);
-                assert!(error <= allowed, "{name}[{i}]: {a}, {b} by its definition, {error:.2e} of {largest}");
+                assert!(
+                    error <= allowed,
+                    "{name}[{i}]: {a}, {b} by its definition, {error:.2e} of {largest}"
+                );
                 most = most.max(error);
             }
         }
