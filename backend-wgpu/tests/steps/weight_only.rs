@@ -6,7 +6,7 @@ use dikast_core::cpu::replay;
 use dikast_core::graph::{Activation, Rotation, RowOp, Step};
 use dikast_core::numerics::hadamard::Group;
 use dikast_core::numerics::int8::{Int8Mode, Int8Rows};
-use dikast_wgpu::{DeviceOptions, Int8Products, ProductChoice};
+use dikast_wgpu::{DeviceOptions, Int8Products, LimitOverrides, ProductChoice};
 
 use crate::clef::same_bits_on;
 use crate::clef_int8::{int8, wild};
@@ -187,4 +187,17 @@ fn exact_codes_stay_codes() {
     let taps = run(&backend, &ready, &batch, &backend.bucket(&batch.sizes));
     let codes = taps.get(ready.graph.find("q.codes").expect("codes")).expect("tapped");
     assert!(codes.iter().all(|c| c.fract() == 0.0) && codes.contains(&127.0) | codes.contains(&-127.0));
+}
+
+/// Weights in pieces, both halves of a gate alike.
+#[test]
+fn small_bindings_split_weights() {
+    let ready = products(3, &Packing::new(3, &[(9, 1), (4, 1)]), (256, 134), Some(64));
+    for (options, rows) in paths() {
+        let limits = LimitOverrides { binding: Some(32 << 10), ..LimitOverrides::default() };
+        let options = DeviceOptions { limits, ..options };
+        if by_definition(&ready, &options, |step| allowed(step, rows)).is_none() {
+            return;
+        }
+    }
 }
