@@ -65,7 +65,7 @@ fn quantization_costs_what_it_costs_on_the_cpu() {
             (Precision::Auto, Int8Products::Packed),
             (Precision::Auto, Int8Products::WeightOnly),
         ] {
-            let Some(backend) = gpu::open_with(products(precision, int8)) else { return };
+            let Some(backend) = gpu::open_with(&products(precision, int8)) else { return };
             let mut gpu = load(backend, model.path(), mode);
             let found = off(&cases, &pollster::block_on(gpu.logits(&packed)).expect("a run"));
             println!("{mode:?}, {precision:?}, {int8:?}: {found:.1e} off, {want:.1e} on the CPU");
@@ -91,7 +91,7 @@ fn weights_alone_have_the_probabilities_of_what_they_stand_for() {
     let want = pollster::block_on(cpu.logits(&packed)).expect("a run");
     for (precision, allowed) in [(Precision::F32, 5e-4), (Precision::Auto, 5e-3)] {
         let options = products(precision, Int8Products::WeightOnly);
-        let Some(backend) = gpu::open_with(options) else { return };
+        let Some(backend) = gpu::open_with(&options) else { return };
         let mut gpu = load(backend, model.path(), Int8Mode::Standard);
         let mut worst = 0.0_f64;
         for (case, (own, want)) in cases.iter().zip(packed.iter().zip(&want)) {
@@ -120,7 +120,7 @@ fn codes_and_products_of_a_run_are_exact() {
     let model = quantized();
     for mode in [Int8Mode::Exact, Int8Mode::Standard] {
         let options = products(Precision::Auto, Int8Products::Packed);
-        let Some(backend) = gpu::open_with(options) else { return };
+        let Some(backend) = gpu::open_with(&options) else { return };
         let mut gpu = load(backend, model.path(), mode);
         let case = cases().into_iter().find(|c| c.expected.id == "text_noul").expect("a record");
         let own = sequence(&gpu, &case);

@@ -34,7 +34,7 @@ fn on_the_cpu() {
 fn on_a_gpu_whatever_it_multiplies_reals_in() {
     for precision in [Precision::F32, Precision::Auto] {
         let options = DeviceOptions { precision, int8: Int8Products::Packed, ..DeviceOptions::from_env() };
-        let Some(backend) = gpu::open_with(options) else { return };
+        let Some(backend) = gpu::open_with(&options) else { return };
         check(&backend, &layers());
     }
 }
@@ -46,7 +46,7 @@ fn weights_alone_on_a_gpu() {
     for (precision, allowed) in [(Precision::F32, 1e-6), (Precision::Auto, 5e-4)] {
         let options =
             DeviceOptions { precision, int8: Int8Products::WeightOnly, ..DeviceOptions::from_env() };
-        let Some(backend) = gpu::open_with(options) else { return };
+        let Some(backend) = gpu::open_with(&options) else { return };
         for layer in known_weight_only(&file).expect("layers") {
             let (rows, out) = pollster::block_on(run_layer(&backend, &layer)).expect("a run");
             assert!(rows.iter().any(|v| v.fract() != 0.0), "{}: rounded to codes", layer.name);

@@ -138,7 +138,7 @@ fn unrotated() -> Fault {
 #[test]
 fn in_shaders_that_multiply_weights_alone() {
     let base = DeviceOptions { int8: Int8Products::WeightOnly, ..DeviceOptions::from_env() };
-    let Some(backend) = gpu::open_with(base.clone()) else { return };
+    let Some(backend) = gpu::open_with(&base) else { return };
     let model = quantized();
     let report = reported_in(backend, model.path(), Int8Mode::Standard);
     assert!(report.pass, "{}", report.to_text(false));
@@ -146,7 +146,7 @@ fn in_shaders_that_multiply_weights_alone() {
     assert!(judged("Int8Linear") >= 32 && judged("RotateQuantize") >= 28, "{}", report.to_text(true));
     let fault = unrotated();
     let options = DeviceOptions { planted: Some(fault.planted.clone()), ..base };
-    let Some(backend) = gpu::open_with(options) else { return };
+    let Some(backend) = gpu::open_with(&options) else { return };
     println!("{}", found_at(&reported_in(backend, model.path(), Int8Mode::Standard), &fault));
 }
 
