@@ -45,6 +45,34 @@ pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     }
 }
 
+/// Whether the hardware multiplies four packed signed codes and adds them up by itself. Vulkan says so; of the others
+/// nothing is known.
+#[cfg(all(feature = "native", any(target_os = "linux", target_os = "android", windows)))]
+#[allow(unsafe_code, reason = "wgpu does not pass this property on; the driver must be asked")]
+pub(crate) fn packed_products(adapter: &wgpu::Adapter) -> bool {
+    use ash::vk;
+
+    // SAFETY: the adapter that is shown is only read, and not kept.
+    let Some(inner) = (unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }) else { return false };
+    let instance = inner.shared_instance().raw_instance();
+    let device = inner.raw_physical_device();
+    let mut dot = vk::PhysicalDeviceShaderIntegerDotProductProperties::default();
+    // SAFETY: the physical device is the instance's own, and both live as long as `inner`.
+    let version = unsafe { instance.get_physical_device_properties(device) }.api_version;
+    if version < vk::API_VERSION_1_3 {
+        return false;
+    }
+    let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut dot);
+    // SAFETY: as above; a device of version 1.3 fills in every structure of the chain.
+    unsafe { instance.get_physical_device_properties2(device, &mut all) };
+    dot.integer_dot_product4x8_bit_packed_signed_accelerated == vk::TRUE
+}
+
+#[cfg(not(all(feature = "native", any(target_os = "linux", target_os = "android", windows))))]
+pub(crate) fn packed_products(_adapter: &wgpu::Adapter) -> bool {
+    false
+}
+
 pub(crate) async fn choose(choice: &AdapterChoice) -> Result<wgpu::Adapter> {
     let instance = instance();
     let found = match choice {

@@ -11,12 +11,13 @@ use dikast_core::{Error, Result};
 
 use crate::bucket;
 use crate::device::Device;
+use crate::format::Element;
 use crate::inputs::Inputs;
-use crate::layout::Layout;
+use crate::layout::{Layout, Unrounded, tensor_bytes};
 use crate::options::DeviceOptions;
 use crate::pipelines::Pipelines;
 use crate::placement::{Placement, StorageLimits};
-use crate::plan::{WgpuPlan, activation_bytes, real_bytes, unpack};
+use crate::plan::{WgpuPlan, activation_bytes, unpack};
 use crate::recipe::Grid;
 use crate::resident::WgpuResident;
 
@@ -76,6 +77,11 @@ impl WgpuBackend {
     /// Whether products of E4M3 operands run on cooperative matrices where their width allows.
     pub fn uses_matrices(&self) -> bool {
         self.device.cooperative
+    }
+
+    /// Whether rows are multiplied by INT8 weights without being rounded to codes, where a model's quantizers are `standard`.
+    pub fn multiplies_weights_alone(&self) -> bool {
+        self.device.weight_only().is_some()
     }
 
     /// Pipelines compiled so far.
@@ -211,7 +217,7 @@ impl WgpuBackend {
         let grids = self.prepare(plan, resident, batch)?;
         let tapped = tapped(plan, batch, taps)?;
         let output = plan.graph.output();
-        let bytes = real_bytes(&plan.graph, output, &batch.sizes);
+        let bytes = tensor_bytes(&plan.graph, output, &batch.sizes, &plan.unrounded);
         let place = plan.place(output)?;
 
         let (encoder, tap_buffer) = device.guarded(plan.layout.bytes() + tapped.bytes, || {
@@ -245,15 +251,15 @@ impl WgpuBackend {
         self.submit(plan, encoder)?;
 
         plan.readback_in_use = true;
-        let graph = &plan.graph;
-        let unpacked = device.read(&plan.readback, bytes, |b| unpack(graph, output, &batch.sizes, b)).await?;
+        let unpack = |id, bytes: &[u8]| unpack(&plan.graph, id, &batch.sizes, &plan.unrounded, bytes);
+        let unpacked = device.read(&plan.readback, bytes, |b| unpack(output, b)).await?;
         plan.readback_in_use = false;
         if let Some(buffer) = tap_buffer {
             device
                 .read(&buffer, tapped.bytes, |all| {
                     for tap in &tapped.taps {
                         let bytes = &all[tap.offset as usize..(tap.offset + tap.bytes) as usize];
-                        taps.put(tap.id, unpack(graph, tap.id, &batch.sizes, bytes));
+                        taps.put(tap.id, unpack(tap.id, bytes));
                     }
                 })
                 .await?;
@@ -274,7 +280,8 @@ impl Backend for WgpuBackend {
     fn budget(&self, graph: &Graph, weights: &Weights, bucket: &Sizes) -> Result<MemoryBudget> {
         let storage = StorageLimits::of(&self.device.limits);
         let placement = Placement::new(graph, weights, storage, &self.device.adapter.name)?;
-        let layout = Layout::new(graph, bucket, storage.align);
+        let unrounded = Unrounded::new(graph, self.device.weight_only());
+        let layout = Layout::new(graph, bucket, storage.align, &unrounded);
         let inputs = Inputs::new(graph, &placement, bucket, storage.align)?;
         Ok(MemoryBudget {
             device_weights: placement.device_bytes(),
@@ -363,11 +370,21 @@ fn tapped(plan: &WgpuPlan, batch: &Batch, taps: &Taps) -> Result<Tapped> {
             let name = &plan.graph.tensor(id).name;
             return Err(Error::invalid("tap", format!("{name} is an input, not a step's output")));
         };
-        let bytes = real_bytes(&plan.graph, id, &batch.sizes);
+        let bytes = tensor_bytes(&plan.graph, id, &batch.sizes, &plan.unrounded);
         tapped.taps.push(Tap { id, step, offset: tapped.bytes, bytes });
         tapped.bytes += bytes;
     }
     Ok(tapped)
+}
+
+/// Which path products with INT8 weights take, and why.
+fn int8_products(device: &Device) -> &'static str {
+    match (device.weight_only(), device.packed_products) {
+        (Some(Element::F16), _) => "weights alone, rows in f16 (packed codes in mode exact)",
+        (Some(Element::F32), _) => "weights alone, rows in f32 (packed codes in mode exact)",
+        (None, true) => "packed codes, by the hardware",
+        (None, false) => "packed codes",
+    }
 }
 
 fn capabilities(device: &Device) -> Capabilities {
@@ -383,6 +400,7 @@ fn capabilities(device: &Device) -> Capabilities {
             detail("driver", device.adapter.driver.clone()),
             detail("products", if device.f16 { "f16" } else { "f32" }.to_owned()),
             detail("cooperative matrices", device.cooperative.to_string()),
+            detail("INT8 products", int8_products(device).to_owned()),
             detail("shader-f16", device.adapter.f16.to_string()),
             detail("subgroups", device.subgroups.to_string()),
             detail("timestamp queries", device.timestamps.to_string()),

@@ -10,7 +10,8 @@ use dikast_core::backend::Planted;
 use dikast_core::{Error, Result};
 
 use crate::adapter::{self, AdapterSummary};
-use crate::options::{DeviceOptions, Matrices, Precision, ProductChoice};
+use crate::format::Element;
+use crate::options::{DeviceOptions, Int8Products, Matrices, Precision, ProductChoice};
 
 /// Bytes handed to the queue before it is flushed: what an upload may hold in staging memory.
 const UPLOAD_WINDOW: u64 = 64 << 20;
@@ -33,6 +34,9 @@ pub(crate) struct Device {
     pub(crate) software: bool,
     pub(crate) memory: Option<u64>,
     pub(crate) product: ProductChoice,
+    int8: Int8Products,
+    /// Whether the hardware multiplies packed INT8 codes by itself, as far as is known.
+    pub(crate) packed_products: bool,
     pub(crate) planted: Option<Planted>,
     timeout: Duration,
     faults: Arc<Mutex<Faults>>,
@@ -94,6 +98,8 @@ impl Device {
             limits,
             memory: options.memory,
             product: options.product,
+            int8: options.int8,
+            packed_products: adapter::packed_products(&adapter),
             planted: options.planted.clone(),
             timeout: options.timeout,
             raw,
@@ -113,9 +119,21 @@ impl Device {
             cooperative: f16 && matrices,
             memory: options.memory,
             product: options.product,
+            int8: options.int8,
             planted: options.planted.clone(),
             timeout: options.timeout,
             ..self.clone()
+        }
+    }
+
+    /// The type in which rows are multiplied by INT8 weights; `None` where they become codes themselves.
+    pub(crate) fn weight_only(&self) -> Option<Element> {
+        match self.int8 {
+            Int8Products::Packed => None,
+            Int8Products::Auto if self.packed_products => None,
+            Int8Products::Auto | Int8Products::WeightOnly => {
+                Some(if self.f16 { Element::F16 } else { Element::F32 })
+            }
         }
     }
 

@@ -5,7 +5,9 @@
 //! Within a bank, tensors whose lives do not overlap share bytes.
 
 use dikast_core::graph::{DType, Graph, RowOp, Sizes, Step, TensorId};
+use dikast_core::numerics::int8::Int8Mode;
 
+use crate::format::Element;
 use crate::inputs::TASK_QUERIES;
 
 /// Words of what `delta_chunks.wgsl` works out for a chunk and a head.
@@ -19,6 +21,30 @@ pub(crate) struct Place {
     pub(crate) bytes: u64,
 }
 
+/// The graph's INT8 codes that are kept unrounded on a device, by tensor index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unrounded(Vec<Option<Element>>);
+
+impl Unrounded {
+    /// What quantizers of mode `standard` make, as `element`; nothing without one.
+    pub(crate) fn new(graph: &Graph, element: Option<Element>) -> Self {
+        let mut all = vec![None; graph.tensors().len()];
+        for step in graph.steps() {
+            if let Step::RotateQuantize { rotation, codes, .. } = step
+                && rotation.mode == Int8Mode::Standard
+            {
+                all[codes.index()] = element;
+            }
+        }
+        Self(all)
+    }
+
+    /// How a tensor of codes is kept unrounded; `None` for codes.
+    pub(crate) fn of(&self, id: TensorId) -> Option<Element> {
+        self.0.get(id.index()).copied().flatten()
+    }
+}
+
 /// All activations of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -30,18 +56,19 @@ pub(crate) struct Layout {
     pub(crate) banks: Vec<u64>,
 }
 
-/// Row stride of an f32 matrix or of E4M3 codes, in elements: rows start at multiples of four.
+/// Row stride of an f32 matrix or of codes, in elements: rows start at multiples of four.
 pub(crate) fn stride(columns: usize) -> usize {
     columns.next_multiple_of(4)
 }
 
 /// Bytes of a tensor with the symbols bound.
-pub(crate) fn tensor_bytes(graph: &Graph, id: TensorId, sizes: &Sizes) -> u64 {
+pub(crate) fn tensor_bytes(graph: &Graph, id: TensorId, sizes: &Sizes, unrounded: &Unrounded) -> u64 {
     let tensor = graph.tensor(id);
     let rows = tensor.shape.first().map_or(1, |d| d.bind(sizes)) as u64;
     let columns: usize = tensor.shape.iter().skip(1).map(|d| d.bind(sizes)).product();
+    let element = unrounded.of(id).map_or(1, Element::bytes);
     let bytes = match tensor.dtype {
-        DType::F8E4M3 | DType::I8 => rows * stride(columns) as u64,
+        DType::F8E4M3 | DType::I8 => rows * stride(columns) as u64 * u64::from(element),
         DType::F32 if tensor.shape.len() > 1 => rows * stride(columns) as u64 * 4,
         DType::F32 | DType::I32 => rows * columns as u64 * 4,
     };
@@ -65,14 +92,14 @@ fn scratch_bytes(graph: &Graph, step: &Step, sizes: &Sizes) -> Vec<u64> {
             vec![chunks.saturating_mul((value_heads * DELTA_RECORD) as u64 * 4)]
         }
         Step::RotateQuantize { op, rows: None, .. } if !matches!(op, RowOp::Copy { .. }) => {
-            vec![tensor_bytes(graph, op.x(), sizes)]
+            vec![tensor_bytes(graph, op.x(), sizes, &Unrounded::default())]
         }
         _ => Vec::new(),
     }
 }
 
 impl Layout {
-    pub(crate) fn new(graph: &Graph, sizes: &Sizes, align: u64) -> Self {
+    pub(crate) fn new(graph: &Graph, sizes: &Sizes, align: u64, unrounded: &Unrounded) -> Self {
         let last = graph.last_uses();
         let mut banks: Vec<Bank> = Vec::new();
         let mut tensors: Vec<Option<Place>> = vec![None; graph.tensors().len()];
@@ -83,7 +110,7 @@ impl Layout {
                 step.reads().iter().filter_map(|id| tensors[id.index()].map(|p| p.bank)).collect();
             let free = (0..).find(|b| !read.contains(b)).unwrap_or(0);
             for id in step.outputs() {
-                let bytes = tensor_bytes(graph, id, sizes);
+                let bytes = tensor_bytes(graph, id, sizes, unrounded);
                 let until = last[id.index()].unwrap_or(now);
                 tensors[id.index()] = Some(Bank::place(&mut banks, free, bytes, align, until));
             }

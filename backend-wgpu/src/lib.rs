@@ -12,6 +12,9 @@
 //! these are exact or known to fit (see `range.rs`); the f32 path is always there and can be forced. E4M3 codes are exact on
 //! either path; tiles of them lie in workgroup memory as binary16, which needs no feature.
 //!
+//! INT8 weights are multiplied by rows that are rotated and not rounded to codes, as f16 or f32; or, where a model asks for
+//! `exact` quantizers or the hardware multiplies packed codes by itself, by codes (see [`Int8Products`]).
+//!
 //! **Batch invariance**: a row's sums run in an order that depends on widths and the device alone. The portable loops of
 //! a product add up four chains of k, one fused multiply-add a term. Cooperative matrices, where a native device has them,
 //! are another sum of the same exact products, so a product takes them for every number of rows or for none.
@@ -42,7 +45,8 @@ mod turns;
 pub use adapter::{AdapterSummary, adapters};
 pub use backend::WgpuBackend;
 pub use options::{
-    ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, LimitOverrides, Matrices, Precision, ProductChoice,
+    ADAPTER_VARIABLE, AdapterChoice, DeviceOptions, Int8Products, LimitOverrides, Matrices, Precision,
+    ProductChoice,
 };
 pub use plan::WgpuPlan;
 pub use resident::WgpuResident;

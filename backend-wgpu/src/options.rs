@@ -43,7 +43,7 @@ pub enum ProductChoice {
     /// The loop for few rows.
     Skinny,
     /// A register tile: four times `threads_m × threads_n` invocations, each of `rows × 8` results over a quarter of K, `depth`
-    /// columns of it at once. Numbers are rounded down to powers of two, and to what the device has room for.
+    /// columns of it at once. Packed products of INT8 codes take `threads_m × threads_n` invocations over all of K. Numbers are rounded down to powers of two, and to what the device has room for.
     Tile {
         /// Invocations along the rows.
         threads_m: u32,
@@ -74,6 +74,22 @@ pub enum Matrices {
     Auto,
     /// Never: the loops that every device has.
     Off,
+}
+
+/// How products with INT8 weights multiply where the model's quantizers are `standard`. With `exact` ones they are always
+/// [`Int8Products::Packed`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Int8Products {
+    /// Packed where the adapter says that its hardware does that (of the interfaces, Vulkan alone tells); elsewhere
+    /// weights alone.
+    #[default]
+    Auto,
+    /// Weights alone are codes: rows are rotated and scaled, but not rounded to codes, and multiplied in f16, where
+    /// the device has it, or f32. Sums are f32.
+    WeightOnly,
+    /// Rows are codes too, multiplied four at a time (`dot4I8Packed`) and summed in i32: exact. Devices that lack the
+    /// instruction do the same in several.
+    Packed,
 }
 
 /// Limits lower than what the adapter grants. A value of `None` takes what it grants.
@@ -108,6 +124,8 @@ pub struct DeviceOptions {
     pub matrices: Matrices,
     /// Loop of the products.
     pub product: ProductChoice,
+    /// Products with INT8 weights.
+    pub int8: Int8Products,
     /// A fault in a shader, named by its entry point: for tests.
     pub planted: Option<Planted>,
 }
@@ -122,6 +140,7 @@ impl Default for DeviceOptions {
             timeout: Duration::from_secs(120),
             matrices: Matrices::default(),
             product: ProductChoice::default(),
+            int8: Int8Products::default(),
             planted: None,
         }
     }

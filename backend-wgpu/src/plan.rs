@@ -4,8 +4,9 @@ use dikast_core::graph::{Graph, Sizes, TensorId};
 use dikast_core::{Error, Result};
 
 use crate::device::Device;
+use crate::format::Element;
 use crate::inputs::Inputs;
-use crate::layout::{Layout, Place, tensor_bytes};
+use crate::layout::{Layout, Place, Unrounded};
 use crate::lower::{Constants, Lowering};
 use crate::pipelines::Pipelines;
 use crate::placement::StorageLimits;
@@ -29,6 +30,7 @@ pub struct WgpuPlan {
     pub(crate) staging: Vec<u8>,
     pub(crate) banks: Vec<wgpu::Buffer>,
     pub(crate) layout: Layout,
+    pub(crate) unrounded: Unrounded,
     /// By step.
     pub(crate) dispatches: Vec<Vec<Dispatch>>,
     pub(crate) readback: wgpu::Buffer,
@@ -63,7 +65,8 @@ impl WgpuPlan {
         capacity: &Sizes,
     ) -> Result<Self> {
         let storage = StorageLimits::of(&device.limits);
-        let layout = Layout::new(graph, capacity, storage.align);
+        let unrounded = Unrounded::new(graph, device.weight_only());
+        let layout = Layout::new(graph, capacity, storage.align, &unrounded);
         let inputs = Inputs::new(graph, &resident.placement, capacity, storage.align)?;
         check_sizes(device, graph, &layout, &inputs, resident, capacity)?;
 
@@ -72,6 +75,7 @@ impl WgpuPlan {
             resident,
             capacity,
             layout: &layout,
+            unrounded: &unrounded,
             inputs: &inputs,
             constants: Constants::new((storage.align / 4) as usize),
             tiles: TileLimits {
@@ -135,6 +139,7 @@ impl WgpuPlan {
                 input_buffer,
                 banks,
                 layout,
+                unrounded,
                 dispatches,
                 readback,
                 readback_in_use: false,
@@ -269,8 +274,14 @@ fn entry(binding: u32, buffer: &wgpu::Buffer, offset: u64, bytes: u64) -> wgpu::
     }
 }
 
-/// Values of a tensor from the bytes of its real rows, padding left out.
-pub(crate) fn unpack(graph: &Graph, id: TensorId, sizes: &Sizes, bytes: &[u8]) -> Vec<f32> {
+/// Values of a tensor from the bytes of its real rows, padding left out. Codes that are kept unrounded are not whole.
+pub(crate) fn unpack(
+    graph: &Graph,
+    id: TensorId,
+    sizes: &Sizes,
+    unrounded: &Unrounded,
+    bytes: &[u8],
+) -> Vec<f32> {
     use dikast_core::graph::DType;
     use dikast_core::numerics::e4m3;
 
@@ -278,8 +289,15 @@ pub(crate) fn unpack(graph: &Graph, id: TensorId, sizes: &Sizes, bytes: &[u8]) -
     let columns: usize = tensor.shape.iter().skip(1).map(|d| d.bind(sizes)).product();
     let rows = tensor.shape.first().map_or(1, |d| d.bind(sizes));
     let stride = if tensor.shape.len() > 1 { crate::layout::stride(columns) } else { columns };
+    let real = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
     match tensor.dtype {
-        DType::I8 => bytes
+        DType::I8 if unrounded.of(id) == Some(Element::F16) => bytes
+            .chunks(stride.max(1) * 2)
+            .take(rows)
+            .flat_map(|row| row[..columns * 2].chunks_exact(2))
+            .map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32())
+            .collect(),
+        DType::I8 if unrounded.of(id).is_none() => bytes
             .chunks(stride.max(1))
             .take(rows)
             .flat_map(|row| row[..columns].iter().map(|&c| f32::from(c.cast_signed())))
@@ -289,16 +307,11 @@ pub(crate) fn unpack(graph: &Graph, id: TensorId, sizes: &Sizes, bytes: &[u8]) -
             .take(rows)
             .flat_map(|row| row[..columns].iter().map(|&c| e4m3::decode(c)))
             .collect(),
-        DType::F32 | DType::I32 => bytes
+        DType::I8 | DType::F32 | DType::I32 => bytes
             .chunks(stride.max(1) * 4)
             .take(rows)
             .flat_map(|row| row[..columns * 4].chunks_exact(4))
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .map(real)
             .collect(),
     }
-}
-
-/// Bytes of a tensor's real rows.
-pub(crate) fn real_bytes(graph: &Graph, id: TensorId, sizes: &Sizes) -> u64 {
-    tensor_bytes(graph, id, sizes)
 }

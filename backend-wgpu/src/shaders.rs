@@ -14,13 +14,12 @@
 //! that need no `enable`.
 //!
 //! The storage of a weight is chosen by the part that is put beside the step (`format_*.wgsl`: `Word` and `decode`), the
-//! shape of a product by another (`tile.wgsl`, `skinny.wgsl` or
-//! `coop.wgsl`). Numbers (tile sizes, invocations a workgroup) are
-//! pipeline-overridable constants.
+//! shape of a product by another (`tile.wgsl`, `skinny.wgsl` or `coop.wgsl`). Numbers (tile sizes, invocations a workgroup)
+//! are pipeline-overridable constants.
 
 mod clef;
 
-pub(crate) use clef::ClefShader;
+pub(crate) use clef::{ClefShader, RowCodes};
 
 use crate::format::{Element, Format};
 
@@ -51,6 +50,9 @@ pub(crate) enum Shader {
     #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "browsers have no clock for it"))]
     Copy,
     Clef(ClefShader),
+    /// INT8 products of rows that are not rounded to codes.
+    WeightLinear(Product),
+    WeightLinearGated(Product),
 }
 
 /// What varies in a product.
@@ -70,7 +72,8 @@ impl Product {
     /// are, and a bfloat16 has too many digits for a binary16 only where that is a denormal.
     fn rounding(self) -> String {
         let x = match (self.format, self.x) {
-            (Format::E4m3, _) | (_, Element::F32) => "v",
+            // Rows that go with INT8 weights are stored as they are multiplied.
+            (Format::E4m3 | Format::Int8, _) | (_, Element::F32) => "v",
             (_, Element::F16) => "to_half(v)",
         };
         let w = match (self.format, self.w) {
@@ -91,7 +94,7 @@ pub(crate) enum Core {
     Tile,
     /// Few rows, straight from storage memory.
     Skinny,
-    /// Cooperative matrices of f16; E4M3 operands alone.
+    /// Cooperative matrices of f16; quantized weights alone.
     Cooperative,
 }
 
@@ -109,7 +112,6 @@ const ROW_CODES: &str = wgsl!("parts/row_codes");
 const MASK: &str = wgsl!("parts/mask");
 const ACTIVATION: &str = wgsl!("parts/activation");
 const QUANTIZER: &str = wgsl!("parts/quantizer");
-const COOPERATIVE_X: &str = wgsl!("parts/x_e4m3_16");
 const HALF: &str = wgsl!("parts/half");
 const E4M3: &str = wgsl!("parts/e4m3");
 
@@ -123,9 +125,12 @@ impl Shader {
             Self::Quantize => "quantize",
             Self::LayerNorm => "layer_norm",
             Self::L2Normalize => "l2_normalize",
-            Self::Linear(_) | Self::LinearGated(_) | Self::QuantLinear(_) | Self::QuantLinearGated(_) => {
-                "product"
-            }
+            Self::Linear(_)
+            | Self::LinearGated(_)
+            | Self::QuantLinear(_)
+            | Self::QuantLinearGated(_)
+            | Self::WeightLinear(_)
+            | Self::WeightLinearGated(_) => "product",
             Self::Attention => "attention",
             Self::SelectRows => "select_rows",
             Self::PoolSpans => "pool_spans",
@@ -155,7 +160,8 @@ impl Shader {
     /// task's and distances to the table's; both index workgroup memory by invocation and by constants. Tasks, sizes and
     /// parameters come from `inputs.rs` and from the plan, which check them against the buffers.
     pub(crate) fn keeps_bounds(self) -> bool {
-        self.product().is_some() || self == Self::Attention
+        let packed = matches!(self, Self::Clef(ClefShader::Int8Linear | ClefShader::Int8LinearGated));
+        packed || self.product().is_some() || self == Self::Attention
     }
 
     /// The module's text.
@@ -187,9 +193,12 @@ impl Shader {
 
     fn product(self) -> Option<Product> {
         match self {
-            Self::Linear(p) | Self::LinearGated(p) | Self::QuantLinear(p) | Self::QuantLinearGated(p) => {
-                Some(p)
-            }
+            Self::Linear(p)
+            | Self::LinearGated(p)
+            | Self::QuantLinear(p)
+            | Self::QuantLinearGated(p)
+            | Self::WeightLinear(p)
+            | Self::WeightLinearGated(p) => Some(p),
             _ => None,
         }
     }
@@ -204,14 +213,12 @@ impl Shader {
             Self::Quantize => (wgsl!("quantize"), &[REDUCE, ROW_CODES, QUANTIZER]),
             Self::LayerNorm => (wgsl!("layer_norm"), &[REDUCE, ROW_SUMS, MASK]),
             Self::L2Normalize => (wgsl!("l2_normalize"), &[REDUCE, ROW_SUMS, MASK]),
-            Self::Linear(_) => (wgsl!("linear"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
-            Self::LinearGated(_) => (wgsl!("linear_gated"), &[ACTIVATION, MASK, wgsl!("parts/x_f32")]),
-            Self::QuantLinear(p) if p.core == Core::Cooperative => (wgsl!("quant_linear"), &[COOPERATIVE_X]),
-            Self::QuantLinear(_) => (wgsl!("quant_linear"), &[wgsl!("parts/x_e4m3")]),
-            Self::QuantLinearGated(p) if p.core == Core::Cooperative => {
-                (wgsl!("quant_linear_gated"), &[ACTIVATION, COOPERATIVE_X])
-            }
-            Self::QuantLinearGated(_) => (wgsl!("quant_linear_gated"), &[ACTIVATION, wgsl!("parts/x_e4m3")]),
+            Self::Linear(_) => (wgsl!("linear"), &[ACTIVATION]),
+            Self::LinearGated(_) => (wgsl!("linear_gated"), &[ACTIVATION]),
+            Self::QuantLinear(_) => (wgsl!("quant_linear"), &[]),
+            Self::QuantLinearGated(_) => (wgsl!("quant_linear_gated"), &[ACTIVATION]),
+            Self::WeightLinear(_) => (wgsl!("clef/weight_linear"), &[]),
+            Self::WeightLinearGated(_) => (wgsl!("clef/weight_linear_gated"), &[ACTIVATION]),
             Self::Attention => (wgsl!("attention"), &[]),
             Self::SelectRows => (wgsl!("select_rows"), &[]),
             Self::PoolSpans => (wgsl!("pool_spans"), &[]),
@@ -230,11 +237,10 @@ impl Shader {
             parts.push(COMMON);
         }
         let cooperative = self.product().is_some_and(|p| p.core == Core::Cooperative);
-        if cooperative {
-            parts.push(wgsl!("parts/format_e4m3_16"));
-        } else if let Some(format) = self.format() {
+        if let Some(format) = self.format().filter(|_| !cooperative) {
             parts.push(match format {
-                Format::E4m3 | Format::Int8 => wgsl!("parts/format_e4m3"),
+                Format::E4m3 => wgsl!("parts/format_e4m3"),
+                Format::Int8 => wgsl!("parts/format_int8"),
                 Format::Bf16 => wgsl!("parts/format_bf16"),
                 Format::F16 => wgsl!("parts/format_f16"),
                 Format::F32 => wgsl!("parts/format_f32"),
@@ -252,6 +258,7 @@ impl Shader {
                 Core::Skinny => parts.push(wgsl!("parts/skinny")),
                 Core::Cooperative => parts.push(wgsl!("parts/coop")),
             }
+            parts.extend(operand(product));
             if product.core == Core::Tile && product.format == Format::E4m3 {
                 parts.push(wgsl!("parts/quad_codes"));
             }
@@ -267,6 +274,17 @@ impl Shader {
             }
             _ => self.product().map(|p| p.format),
         }
+    }
+}
+
+/// How the left operand is read; by cooperative matrices both.
+fn operand(product: Product) -> Vec<&'static str> {
+    match (product.core, product.format, product.x) {
+        (Core::Cooperative, Format::Int8, _) => vec![wgsl!("parts/coop_int8")],
+        (Core::Cooperative, ..) => vec![wgsl!("parts/coop_e4m3")],
+        (_, Format::E4m3, _) => vec![wgsl!("parts/x_e4m3")],
+        (_, Format::Int8, Element::F16) => vec![wgsl!("parts/x_f16")],
+        _ => vec![MASK, wgsl!("parts/x_f32")],
     }
 }
 
@@ -310,9 +328,15 @@ mod tests {
                 let (core, x) = (Core::Cooperative, Element::F16);
                 let product = Product { core, format, x, w: x };
                 all.extend([Shader::QuantLinear(product), Shader::QuantLinearGated(product)]);
+                let product = Product { format: Format::Int8, ..product };
+                all.extend([Shader::WeightLinear(product), Shader::WeightLinearGated(product)]);
             }
             for core in [Core::Tile, Core::Skinny] {
                 for x in elements {
+                    if format == Format::E4m3 {
+                        let product = Product { core, format: Format::Int8, x, w: x };
+                        all.extend([Shader::WeightLinear(product), Shader::WeightLinearGated(product)]);
+                    }
                     for w in elements {
                         let product = Product { core, format, x, w };
                         all.extend(if format == Format::E4m3 {

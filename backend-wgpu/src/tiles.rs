@@ -14,6 +14,8 @@ use crate::shaders::Core;
 
 /// Rows from which the tile is worth its barriers.
 const SKINNY_ROWS: usize = 8;
+/// Rows up to which many invocations matter more than many results of each.
+const FEW_ROWS: usize = 384;
 /// Rows of one invocation of the loop for few rows.
 const SKINNY_BLOCK: u32 = 4;
 /// Invocations of a workgroup of that loop.
@@ -49,8 +51,10 @@ pub(crate) struct Shape {
     pub(crate) columns: u32,
     /// 2 for a gate: twice as many columns are computed.
     pub(crate) halves: u32,
-    /// Length of the sums, where both operands are E4M3 codes.
-    pub(crate) codes: Option<usize>,
+    /// Whether both operands are E4M3 codes.
+    pub(crate) codes: bool,
+    /// Length of the sums, where they may be added up by cooperative matrices.
+    pub(crate) matrices: Option<usize>,
     /// Whether the result must come from one loop for all numbers of rows. GPU drivers compile an error function
     /// differently in different loops, to a last bit.
     pub(crate) one_loop: bool,
@@ -88,7 +92,6 @@ impl TileLimits {
         match self.choice {
             ProductChoice::Skinny => skinny(shape),
             ProductChoice::Tile { threads_m, threads_n, rows, depth, buffers } => {
-                let power = |n: u32| 1 << n.clamp(1, 32).ilog2();
                 let tile = Tile {
                     threads_m: power(threads_m),
                     threads_n: power(threads_n),
@@ -114,18 +117,18 @@ impl TileLimits {
         use Element::{F16, F32};
 
         let columns = shape.columns * shape.halves;
-        let few_rows = shape.capacity <= 384;
+        let few_rows = shape.capacity <= FEW_ROWS;
         // Many invocations hide latency, which is what few rows wait for; many results of each save memory traffic.
         let (threads_m, threads_n, rows, depth, staged, buffers) = match shape.codes {
             _ if self.software => (8, 8, if shape.capacity <= 32 { 4 } else { 8 }, 16, F32, 1),
             _ if shape.one_loop => (8, 8, 4, 16, F16, 1),
-            Some(_) if few_rows && columns <= 4096 => (8, 4, 4, 16, F32, 1),
-            Some(_) if few_rows && columns <= 8192 => (4, 8, 8, 16, F16, 1),
-            Some(_) if few_rows => (8, 4, 8, 16, F16, 1),
-            Some(_) => (8, 8, 8, 16, F16, 1),
-            None if shape.capacity <= 16 => (4, 4, 4, 16, F16, 2),
-            None if few_rows => (8, 4, 4, 16, F16, 1),
-            None => (8, 8, 8, 32, F16, 1),
+            true if few_rows && columns <= 4096 => (8, 4, 4, 16, F32, 1),
+            true if few_rows && columns <= 8192 => (4, 8, 8, 16, F16, 1),
+            true if few_rows => (8, 4, 8, 16, F16, 1),
+            true => (8, 8, 8, 16, F16, 1),
+            false if shape.capacity <= 16 => (4, 4, 4, 16, F16, 2),
+            false if few_rows => (8, 4, 4, 16, F16, 1),
+            false => (8, 8, 8, 32, F16, 1),
         };
         Tile { threads_m, threads_n, rows, depth4: depth / 4, staged, buffers }
     }
@@ -135,7 +138,7 @@ impl TileLimits {
         let chosen = matches!(self.choice, ProductChoice::Auto | ProductChoice::Cooperative { .. });
         self.cooperative
             && chosen
-            && shape.codes.is_some_and(|k| k > 0 && k.is_multiple_of(COOPERATIVE_DEPTH))
+            && shape.matrices.is_some_and(|k| k > 0 && k.is_multiple_of(COOPERATIVE_DEPTH))
     }
 
     fn cooperative(&self, shape: Shape) -> Chosen {
@@ -162,6 +165,36 @@ impl TileLimits {
         }
     }
 
+    /// The tile of a packed product of INT8 codes: its constants, and its workgroups. Every tile gives the same bits.
+    pub(crate) fn packed(
+        &self,
+        rows: Dim,
+        capacity: usize,
+        columns: u32,
+        halves: u32,
+    ) -> (Vec<(&'static str, u32)>, Grid) {
+        let (mut m, mut n, rows_each, depth) = match self.choice {
+            ProductChoice::Tile { threads_m, threads_n, rows, depth, .. } => {
+                (power(threads_m), power(threads_n), if rows > 4 { 8 } else { 4 }, power(depth / 4))
+            }
+            _ if self.software => (8, 8, 8, 8),
+            _ if capacity <= FEW_ROWS => (16, 8, 4, 8),
+            _ => (8, 16, 8, 8),
+        };
+        while m * n > self.invocations && n > 1 {
+            m = (m / 2).max(1);
+            n /= 2;
+        }
+        // Two turns of all invocations fill a tile.
+        let mut depth = depth.min(m).min(n);
+        while 16 * depth * (m * rows_each / 4 + 2 * n) > self.workgroup_memory && depth > 1 {
+            depth /= 2;
+        }
+        let constants = vec![("THREADS_M", m), ("THREADS_N", n), ("ROWS", rows_each), ("DEPTH", depth)];
+        let grid = Grid::Blocks { x: columns.div_ceil(n * TILE_COLUMNS / halves), rows, per: m * rows_each };
+        (constants, grid)
+    }
+
     /// A tile made small enough for the device.
     fn tile(&self, shape: Shape, mut tile: Tile) -> Chosen {
         while QUARTERS * tile.threads_m * tile.threads_n > self.invocations && tile.threads_n > 1 {
@@ -172,7 +205,7 @@ impl TileLimits {
         }
         // Two turns of all invocations fill a tile.
         tile.depth4 = tile.depth4.min(tile.threads_m).min(tile.threads_n);
-        let (x, w) = if shape.codes.is_some() { (tile.staged, tile.staged) } else { (shape.x, shape.w) };
+        let (x, w) = if shape.codes { (tile.staged, tile.staged) } else { (shape.x, shape.w) };
         if tile.bytes(x, w) > self.workgroup_memory {
             tile.buffers = 1;
         }
@@ -207,6 +240,11 @@ impl Tile {
                 * (self.threads_m * self.rows * x.bytes() + self.threads_n * TILE_COLUMNS * w.bytes())
                 + 2 * 16 * self.threads_m * self.threads_n)
     }
+}
+
+/// The power of two at or below a number of invocations or a depth.
+fn power(n: u32) -> u32 {
+    1 << n.clamp(1, 32).ilog2()
 }
 
 /// What `coop.wgsl` takes: 1, 2 or 4.

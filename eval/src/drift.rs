@@ -12,6 +12,7 @@ use dikast_core::backend::{Batch, Taps};
 use dikast_core::checkpoint::Weights;
 use dikast_core::cpu::replay;
 use dikast_core::graph::{Graph, TensorId};
+use dikast_core::numerics::int8::Int8Rows;
 use serde::Serialize;
 
 use crate::metrics::relative_l2;
@@ -182,7 +183,9 @@ fn run(
     let mut made: BTreeMap<TensorId, Vec<f32>> = BTreeMap::new();
     made.insert(block.input, input.to_vec());
     for index in block.steps.clone() {
-        let Some(outputs) = replay(graph, weights, batch, index, |id| made.get(&id).cloned())? else {
+        let Some(outputs) =
+            replay(graph, weights, batch, index, Int8Rows::Codes, |id| made.get(&id).cloned())?
+        else {
             return Ok(None);
         };
         made.extend(graph.steps()[index].outputs().into_iter().zip(outputs));

@@ -12,6 +12,8 @@ use crate::report::{Logits, Report, StepReport};
 /// Judges what a backend computed: every step against its definition on the backend's own operands, the logits against
 /// those of `reference`, a recording of the same sequences (the CPU's).
 ///
+/// Where a backend multiplies INT8 weights by rows that it has not rounded to codes, so do the definitions.
+///
 /// `model` is a name for the report. Steps of which a backend gave no values (it does them inside another one) are left
 /// out.
 ///
@@ -29,13 +31,15 @@ pub fn judge(
     if !alike {
         return Err(Error::Internal("recordings of different sequences".to_owned()));
     }
+    let int8 = recording.int8(graph);
     let mut steps = Vec::new();
     for (index, step) in graph.steps().iter().enumerate() {
         let outputs = step.outputs();
         let mut apart = vec![Apart::default(); outputs.len()];
         let mut there = true;
         for pass in &recording.passes {
-            let wanted = replay(graph, weights, &pass.batch, index, |id| pass.tensors.get(&id).cloned())?;
+            let operand = |id| pass.tensors.get(&id).cloned();
+            let wanted = replay(graph, weights, &pass.batch, index, int8, operand)?;
             let Some(wanted) = wanted else {
                 there = false;
                 break;
@@ -45,14 +49,14 @@ pub fn judge(
                     there = false;
                     break;
                 };
-                apart.add(Rule::of(graph, step, *id), found, &want);
+                apart.add(Rule::of(graph, step, *id, int8), found, &want);
             }
         }
         if !there {
             continue;
         }
         for (id, apart) in outputs.into_iter().zip(apart) {
-            let rule = Rule::of(graph, step, id);
+            let rule = Rule::of(graph, step, id, int8);
             let allowed = rule.allowed(&tolerance);
             steps.push(StepReport {
                 index,

@@ -1,7 +1,7 @@
 //! What a step on a device may differ by from its definition on the same operands.
 
 use dikast_core::graph::{DType, Graph, RowOp, Step, TensorId};
-use dikast_core::numerics::int8::Int8Mode;
+use dikast_core::numerics::int8::{Int8Mode, Int8Rows};
 use serde::Serialize;
 
 /// How far a step may be from its definition.
@@ -59,7 +59,7 @@ impl Rule {
     }
 
     /// The rule of a tensor that a step writes.
-    pub(crate) fn of(graph: &Graph, step: &Step, output: TensorId) -> Self {
+    pub(crate) fn of(graph: &Graph, step: &Step, output: TensorId, int8: Int8Rows) -> Self {
         match step {
             Step::Embed { segments: None, .. }
             | Step::SelectRows { .. }
@@ -71,6 +71,11 @@ impl Rule {
                 if rotation.mode == Int8Mode::Exact =>
             {
                 Self::Exact
+            }
+            Step::RotateQuantize { rotation, .. }
+                if rotation.mode == Int8Mode::Standard && int8 == Int8Rows::Unrounded =>
+            {
+                Self::Real
             }
             _ if matches!(graph.tensor(output).dtype, DType::F8E4M3 | DType::I8) => Self::Codes,
             _ => Self::Real,

@@ -61,6 +61,25 @@ pub fn known_layers(file: &[u8]) -> Result<Vec<KnownLayer>> {
     Ok(layers)
 }
 
+/// The layers of `convrot_linear.safetensors` as products of weights alone: `out` is the value in f64, rounded once.
+///
+/// # Errors
+/// As [`known_layers`].
+pub fn known_weight_only(file: &[u8]) -> Result<Vec<KnownLayer>> {
+    let mut layers = known_layers(file)?;
+    layers.retain(|layer| layer.rotation.mode == Int8Mode::Standard);
+    let file = open(file)?;
+    for layer in &mut layers {
+        let name = layer.name.replace("standard", "weight_only");
+        let values = tensor(&file, &format!("{name}.y_f64"))?.data().chunks_exact(8);
+        layer.out = values
+            .map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32)
+            .collect();
+        layer.name = name;
+    }
+    Ok(layers)
+}
+
 /// Products of given codes with known sums, up to the largest that are possible: `int8_gemm.safetensors`.
 ///
 /// Rows of codes are given to the quantizer as activations; those whose largest code is 127 come back as they are,
@@ -106,6 +125,22 @@ pub fn known_products(file: &[u8]) -> Result<Vec<KnownLayer>> {
 pub async fn check_layer<B: Backend>(backend: &B, layer: &KnownLayer) -> Result<(usize, usize)> {
     let n = layer.scales.len();
     let k = layer.weight.len().checked_div(n).unwrap_or(0);
+    let (found, out) = run_layer(backend, layer).await?;
+    let known: Vec<f32> = layer.codes.iter().flatten().copied().map(f32::from).collect();
+    if layer.codes.is_some() {
+        equal(&layer.name, "code", k, &found, &known)?;
+    }
+    equal(&layer.name, "output", n, &out, &layer.out)?;
+    Ok((known.len(), layer.out.len()))
+}
+
+/// The codes and the output of a layer on a backend.
+///
+/// # Errors
+/// As [`Backend::run`].
+pub async fn run_layer<B: Backend>(backend: &B, layer: &KnownLayer) -> Result<(Vec<f32>, Vec<f32>)> {
+    let n = layer.scales.len();
+    let k = layer.weight.len().checked_div(n).unwrap_or(0);
     let m = layer.x.len().checked_div(k).unwrap_or(0);
     let weights = layer.stored(m, k, n)?;
     let (graph, codes) = layer.graph(m, k, n)?;
@@ -117,12 +152,7 @@ pub async fn check_layer<B: Backend>(backend: &B, layer: &KnownLayer) -> Result<
     let mut taps = Taps::all(&graph);
     let out = backend.run(&mut plan, &resident, &batch, &mut taps).await?;
     let found = taps.get(codes).ok_or_else(|| Error::Internal(format!("{}: no codes", layer.name)))?;
-    let known: Vec<f32> = layer.codes.iter().flatten().copied().map(f32::from).collect();
-    if layer.codes.is_some() {
-        equal(&layer.name, "code", k, found, &known)?;
-    }
-    equal(&layer.name, "output", n, &out, &layer.out)?;
-    Ok((known.len(), layer.out.len()))
+    Ok((found.to_vec(), out))
 }
 
 fn equal(layer: &str, what: &str, width: usize, found: &[f32], known: &[f32]) -> Result<()> {

@@ -22,6 +22,6 @@ mod text;
 
 pub use compare::judge;
 pub use contract::{Rule, Tolerance};
-pub use layers::{KnownLayer, check_layer, known_layers, known_products};
+pub use layers::{KnownLayer, check_layer, known_layers, known_products, known_weight_only, run_layer};
 pub use record::{Device, Recording, record};
 pub use report::{Logits, Report, StepReport};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dikast_core::backend::{Backend, Batch, Taps};
 use dikast_core::engine::{Engine, Model};
-use dikast_core::graph::TensorId;
+use dikast_core::graph::{Graph, Step, TensorId};
+use dikast_core::numerics::int8::{Int8Mode, Int8Rows};
 use dikast_core::{Error, Result};
 use serde::Serialize;
 
@@ -37,6 +38,22 @@ pub(crate) struct Pass {
     /// Row-major, codes as their values.
     pub(crate) tensors: BTreeMap<TensorId, Vec<f32>>,
     pub(crate) logits: Vec<f32>,
+}
+
+impl Recording {
+    /// What the codes of `standard` quantizers were there: those that are not whole numbers were not rounded.
+    pub(crate) fn int8(&self, graph: &Graph) -> Int8Rows {
+        let fractions = |id: TensorId| {
+            self.passes.iter().filter_map(|p| p.tensors.get(&id)).flatten().any(|v| v.fract() != 0.0)
+        };
+        let unrounded = graph.steps().iter().any(|step| match step {
+            Step::RotateQuantize { rotation, codes, .. } => {
+                rotation.mode == Int8Mode::Standard && fractions(*codes)
+            }
+            _ => false,
+        });
+        if unrounded { Int8Rows::Unrounded } else { Int8Rows::Codes }
+    }
 }
 
 /// Runs each sequence alone with all taps, then all in one batch.

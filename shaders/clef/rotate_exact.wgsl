@@ -12,7 +12,9 @@ fn coarser() -> u32 {
     return 2u * max(params.digits, 4u) - 8u;
 }
 
-fn number(bits: u32, largest: u32) -> i32 {
+fn number(pattern: u32, largest: u32) -> i32 {
+    // A bfloat16.
+    let bits = pattern >> 16u;
     // A row that is not finite gets no codes; one below 2^-85 counts as zeros.
     if (largest >= 0xffu || largest <= 41u) {
         return 0;

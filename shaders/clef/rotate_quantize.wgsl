@@ -1,21 +1,22 @@
 // The INT8 row quantizer of RotateQuantize: a row is rounded to bfloat16, rotated in groups by the regular Hadamard matrix,
-// scaled by its largest value and rounded to codes. One workgroup of 256 a row, 1024 elements at a time.
+// scaled by its largest value and rounded to codes. One workgroup of 256 a row, 1024 elements at a time. Where products
+// multiply weights alone, neither the row nor what comes of it is rounded to fewer digits than a product takes.
 //
 // A rotation combines the four elements that differ in one base-4 digit of their place in the group: S = a+b+c+d,
 // y = S − 2·(d, c, b, a). The arithmetic is in rotate_exact.wgsl or rotate_standard.wgsl: `Number`, `prepare`, `number`,
-// `butterfly`, `magnitude`, `finish_row`, `code`. With ieee.wgsl.
+// `butterfly`, `magnitude`, `row_scale`. What is read is in from_bf16.wgsl or from_f32.wgsl (`source`), what is written in
+// to_codes.wgsl, to_f16.wgsl or to_f32.wgsl (`put`). With ieee.wgsl.
 struct Params {
     rows: u32,
     width: u32,
-    stride: u32, // in groups of four elements, of x and of the codes
+    stride: u32, // in groups of four elements, of x and of what is written
     group: u32, // 4^digits, or 1 for no rotation
     digits: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-// Only read; but it may lie in the buffer that the codes go to, which cannot be bound in two ways.
+// Only read; but it may lie in the buffer that the results go to, which cannot be bound in two ways.
 @group(0) @binding(2) var<storage, read_write> x: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> codes: array<u32>;
 @group(0) @binding(4) var<storage, read_write> scales: array<u32>;
 
 const NAN: u32 = 0x7fc00000u;
@@ -35,13 +36,13 @@ fn rotate_quantize(
         return;
     }
     let base = row * params.stride;
-    // The largest bfloat16 without its sign: 0x7f80 and above is not finite.
+    // The largest without its sign, its upper half: 0x7f80 and above is not finite.
     var top = 0u;
     for (var i = lane; i < params.stride; i += 256u) {
-        let v = bfloat16(base, i) & vec4<u32>(0x7fffu);
+        let v = elements(base, i) & vec4<u32>(0x7fffffffu);
         top = max(top, max(max(v.x, v.y), max(v.z, v.w)));
     }
-    top = largest_of(lane, top);
+    top = largest_of(lane, top) >> 16u;
     let grid = prepare(top);
 
     var largest = 0u;
@@ -58,30 +59,21 @@ fn rotate_quantize(
     for (var start = 0u; start < params.stride; start += 256u) {
         let y = rotated(base, start, lane, grid);
         if (start + lane < params.stride) {
-            var word = code(y[0], scale, largest) & 0xffu;
-            word |= (code(y[1], scale, largest) & 0xffu) << 8u;
-            word |= (code(y[2], scale, largest) & 0xffu) << 16u;
-            word |= code(y[3], scale, largest) << 24u;
-            codes[base + start + lane] = select(word, 0u, empty);
+            put(base + start + lane, y, scale, largest, empty);
         }
     }
 }
 
-// Four elements as bfloat16, ties to even; zeros beyond the row's end.
-fn bfloat16(base: u32, i: u32) -> vec4<u32> {
-    let bits = x[base + i];
-    let magnitude = bits & vec4<u32>(0x7fffffffu);
-    let rounded = (bits + vec4<u32>(0x7fffu) + ((bits >> vec4<u32>(16u)) & vec4<u32>(1u))) >> vec4<u32>(16u);
-    // A NaN stays one.
-    let kept = select(rounded, vec4<u32>(0x7fc0u), magnitude > vec4<u32>(0x7f800000u));
-    return select(vec4<u32>(), kept, vec4<u32>(0u, 1u, 2u, 3u) + 4u * i < vec4<u32>(params.width));
+// Four elements as bit patterns of f32; zeros beyond the row's end.
+fn elements(base: u32, i: u32) -> vec4<u32> {
+    return select(vec4<u32>(), source(x[base + i]), vec4<u32>(0u, 1u, 2u, 3u) + 4u * i < vec4<u32>(params.width));
 }
 
 // Elements 4·lane to 4·lane + 3 of 1024 rotated ones. Uniform control flow only.
 fn rotated(base: u32, start: u32, lane: u32, grid: u32) -> array<Number, 4> {
     var bits = vec4<u32>();
     if (start + lane < params.stride) {
-        bits = bfloat16(base, start + lane);
+        bits = elements(base, start + lane);
     }
     let at = 4u * lane;
     workgroupBarrier();

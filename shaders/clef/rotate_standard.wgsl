@@ -6,8 +6,8 @@ fn prepare(top: u32) -> u32 {
     return top;
 }
 
-fn number(bits: u32, top: u32) -> f32 {
-    return bitcast<f32>(select(bits << 16u, 0u, top >= 0x7f80u));
+fn number(pattern: u32, top: u32) -> f32 {
+    return bitcast<f32>(select(pattern, 0u, top >= 0x7f80u));
 }
 
 fn butterfly(a: f32, b: f32, c: f32, d: f32) -> array<f32, 4> {
@@ -35,11 +35,16 @@ fn row_scale(top: u32, largest: u32, grid: u32) -> u32 {
     return max(quotient(largest, 0x42fe0000u), FLOOR);
 }
 
+// A value in units of the row's scale.
+fn in_units(y: f32, scale: u32) -> f32 {
+    let reciprocal = bitcast<f32>(quotient(0x3f800000u, scale));
+    return clamp(normalized(y) * reciprocal, -127.0, 127.0);
+}
+
 fn code(y: f32, scale: u32, largest: u32) -> u32 {
     if (scale == NAN) {
         return 0u;
     }
-    let reciprocal = bitcast<f32>(quotient(0x3f800000u, scale));
     // round() takes ties to even.
-    return bitcast<u32>(i32(clamp(round(normalized(y) * reciprocal), -127.0, 127.0)));
+    return bitcast<u32>(i32(round(in_units(y, scale))));
 }

@@ -1,17 +1,16 @@
-// x·Wᵀ by cooperative matrices, both operands E4M3 codes: a subgroup of 32 computes 32 rows of 32 columns, over half of
-// k where PARTS is 2; a workgroup SUBGROUPS_M × SUBGROUPS_N of these tiles in PARTS times as many subgroups. Codes pass through workgroup memory as f16, and the next ones are on their way
-// while a tile is multiplied.
-//
-// A code becomes an f16 by two shifts, which is its value times 2^-8, zero and denormals included; a factor in f32 brings
-// that back, so that no f16 is a denormal. Four codes 0 1 2 3 are kept in the order 0 2 1 3, in both operands alike.
+// x·Wᵀ by cooperative matrices: a subgroup of 32 computes 32 rows of 32 columns, over half of k where PARTS is 2; a
+// workgroup SUBGROUPS_M × SUBGROUPS_N of these tiles in PARTS times as many subgroups. Operands pass through workgroup
+// memory as f16, and the next ones are on their way while a tile is multiplied. Four elements 0 1 2 3 are kept in the order
+// 0 2 1 3, in both operands alike.
 //
 // Every element is the sum of two chains of 16×16 products, one over the first and one over the second 64 of every 128 k,
 // each in ascending order, whatever the tile is: a row has the same bits in
 // any batch and bucket. They are not the bits of tile.wgsl, so a product runs in this loop for every number of rows or
 // for none.
 //
-// From the step: params.{rows, k, columns, first, x_stride, out_stride}, HALVES, codes, word, finish, out. Strides of x and
-// of the weight are in groups of sixteen codes. k is a multiple of 128.
+// From the step: params.{rows, k, columns, first, x_stride, out_stride}, HALVES, word, finish, out. From coop_e4m3.wgsl or
+// coop_int8.wgsl: Word, SixteenX, fetch_x, put_x, put_w. The stride of the weight is in groups of sixteen elements. k is a
+// multiple of 128.
 override SUBGROUPS_M: u32 = 1u; // 1, 2 or 4
 override SUBGROUPS_N: u32 = 2u; // 1, 2 or 4
 override PARTS: u32 = 2u; // 1 or 2; 1 for at least 2 × 2 subgroups
@@ -24,7 +23,7 @@ override TURNS_W: u32 = 32u * SUBGROUPS_N / SLOTS;
 
 alias Out = vec4<f32>;
 
-// 128 codes a row and 8 of padding against bank conflicts, in groups of four.
+// 128 elements a row and 8 of padding against bank conflicts, in groups of four.
 const ROW: u32 = 34u;
 // 16 rows of 32 results, padded, in groups of four.
 const RESULT_ROW: u32 = 9u;
@@ -70,12 +69,12 @@ fn product(
     var e10 = coop_mat16x16<f32, C>();
     var e11 = coop_mat16x16<f32, C>();
     let steps = params.k / 128u;
-    let place = slot * ROW + source.part * 4u;
+    let place = slot * ROW;
     let stride = ROW;
     var next = fetch(source, 0u);
     for (var step = 1u; step <= steps; step++) {
         workgroupBarrier();
-        put(place, next);
+        put(place, source.part, next);
         workgroupBarrier();
         // The last time, what is fetched is not used.
         next = fetch(source, 8u * min(step, steps - 1u));
@@ -144,28 +143,30 @@ struct Sources {
     part: u32,
 }
 
-// Sixteen codes of each.
+// Sixteen elements of each.
 struct Fetched {
-    x0: vec4<u32>,
-    x1: vec4<u32>,
-    x2: vec4<u32>,
-    x3: vec4<u32>,
-    w0: vec4<u32>,
-    w1: vec4<u32>,
-    w2: vec4<u32>,
-    w3: vec4<u32>,
+    x0: SixteenX,
+    x1: SixteenX,
+    x2: SixteenX,
+    x3: SixteenX,
+    w0: Word,
+    w1: Word,
+    w2: Word,
+    w3: Word,
 }
 
+// Groups of sixteen from `first` on.
 fn fetch(source: Sources, first: u32) -> Fetched {
-    let k = first + source.part;
+    let part = source.part;
+    let k = first + part;
     var f: Fetched;
-    f.x0 = codes[source.x.x + k];
+    f.x0 = fetch_x(source.x.x, first, part);
     if (TURNS_X >= 2u) {
-        f.x1 = codes[source.x.y + k];
+        f.x1 = fetch_x(source.x.y, first, part);
     }
     if (TURNS_X >= 4u) {
-        f.x2 = codes[source.x.z + k];
-        f.x3 = codes[source.x.w + k];
+        f.x2 = fetch_x(source.x.z, first, part);
+        f.x3 = fetch_x(source.x.w, first, part);
     }
     f.w0 = word(source.half.x, source.w.x, k);
     if (TURNS_W >= 2u) {
@@ -178,45 +179,25 @@ fn fetch(source: Sources, first: u32) -> Fetched {
     return f;
 }
 
-// What was fetched, to workgroup memory.
-fn put(at: u32, f: Fetched) {
-    put_x(at, f.x0);
+// What was fetched, to workgroup memory: rows from `at` on.
+fn put(at: u32, part: u32, f: Fetched) {
+    put_x(at, part, f.x0);
     if (TURNS_X >= 2u) {
-        put_x(at + SLOTS * ROW, f.x1);
+        put_x(at + SLOTS * ROW, part, f.x1);
     }
     if (TURNS_X >= 4u) {
-        put_x(at + 2u * SLOTS * ROW, f.x2);
-        put_x(at + 3u * SLOTS * ROW, f.x3);
+        put_x(at + 2u * SLOTS * ROW, part, f.x2);
+        put_x(at + 3u * SLOTS * ROW, part, f.x3);
     }
-    put_w(at, f.w0);
+    let w_at = at + 4u * part;
+    put_w(w_at, f.w0);
     if (TURNS_W >= 2u) {
-        put_w(at + SLOTS * ROW, f.w1);
+        put_w(w_at + SLOTS * ROW, f.w1);
     }
     if (TURNS_W >= 4u) {
-        put_w(at + 2u * SLOTS * ROW, f.w2);
-        put_w(at + 3u * SLOTS * ROW, f.w3);
+        put_w(w_at + 2u * SLOTS * ROW, f.w2);
+        put_w(w_at + 3u * SLOTS * ROW, f.w3);
     }
-}
-
-fn put_x(at: u32, v: vec4<u32>) {
-    tile_x[at] = halves(v.x);
-    tile_x[at + 1u] = halves(v.y);
-    tile_x[at + 2u] = halves(v.z);
-    tile_x[at + 3u] = halves(v.w);
-}
-
-fn put_w(at: u32, v: vec4<u32>) {
-    tile_w[at] = halves(v.x);
-    tile_w[at + 1u] = halves(v.y);
-    tile_w[at + 2u] = halves(v.z);
-    tile_w[at + 3u] = halves(v.w);
-}
-
-// Four codes to f16.
-fn halves(word: u32) -> vec4<f16> {
-    let even = ((word & 0x00800080u) << 8u) | ((word & 0x007f007fu) << 7u);
-    let odd = (word & 0x80008000u) | ((word & 0x7f007f00u) >> 1u);
-    return vec4<f16>(vec4<f32>(unpack2x16float(even), unpack2x16float(odd)) * 256.0);
 }
 
 // 16 rows of a tile's 32 columns, or of 16 columns of both halves of a gate, by the invocations of the tile.

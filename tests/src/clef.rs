@@ -87,7 +87,12 @@ pub fn tensors(file: &str) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
 /// The model on a backend.
 pub fn engine<B: Backend>(backend: B, model: &Path, options: ClefOptions) -> Engine<B, Clef> {
     let files = ModelFiles::open(model).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
-    let model = Clef::load_with(&files, options).unwrap_or_else(|e| panic!("{e}"));
+    engine_of(backend, &files, options)
+}
+
+/// The model of some files on a backend.
+pub fn engine_of<B: Backend>(backend: B, files: &ModelFiles, options: ClefOptions) -> Engine<B, Clef> {
+    let model = Clef::load_with(files, options).unwrap_or_else(|e| panic!("{e}"));
     let options = EngineOptions { max_tokens: 16_384, batch_tokens: 16_384, ..EngineOptions::default() };
     Engine::with_model(backend, model, options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -15,14 +15,21 @@ pub const REQUIRED: &str = "DIKAST_TEST_GPU";
 /// # Panics
 /// When there is no device and one is required.
 pub fn open(precision: Precision) -> Option<WgpuBackend> {
+    open_with(&DeviceOptions { precision, ..DeviceOptions::from_env() })
+}
+
+/// As [`open`], with options that say nothing of the adapter and the limits.
+///
+/// # Panics
+/// As [`open`].
+pub fn open_with(options: &DeviceOptions) -> Option<WgpuBackend> {
     static TURN: Mutex<()> = Mutex::new(());
     static SHARED: LazyLock<Option<WgpuBackend>> = LazyLock::new(open_anew);
     thread_local! { static MINE: OnceCell<MutexGuard<'static, ()>> = const { OnceCell::new() } }
     MINE.with(|mine| {
         mine.get_or_init(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
     });
-    let options = DeviceOptions { precision, ..DeviceOptions::from_env() };
-    SHARED.as_ref().map(|shared| shared.again(&options))
+    SHARED.as_ref().map(|shared| shared.again(options))
 }
 
 fn open_anew() -> Option<WgpuBackend> {

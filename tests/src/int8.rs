@@ -1,10 +1,17 @@
-//! INT8 as its contract says: what a run's taps show, worked out again on the CPU, bit for bit.
+//! INT8 as its contract says: what a run's taps show, worked out again on the CPU, bit for bit; and the reals that a
+//! quantized model's codes stand for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use dikast_core::backend::Taps;
-use dikast_core::checkpoint::Weights;
+use dikast_core::checkpoint::{Blob, ModelFiles, Weights};
 use dikast_core::graph::{Graph, RowOp, Step, TensorId, WeightId};
+use dikast_core::numerics::hadamard::Group;
 use dikast_core::numerics::{bf16, int8};
 use dikast_core::{Error, Result};
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
 
 /// What was worked out again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -120,4 +127,55 @@ fn apart(graph: &Graph, id: TensorId, row: usize, column: usize, found: f64, wan
     Error::Internal(format!(
         "{name}, row {row}, column {column}: {found:e} found, {want:e} by the definition"
     ))
+}
+
+/// A model folder with its INT8 matrices, rotated in groups of that size, written out in F32: what products of weights
+/// alone compute but for the rounding of rows.
+///
+/// # Panics
+/// For a folder that is no model as `dikast quantize` writes it.
+pub fn dequantized(model: &Path, group: Group) -> ModelFiles {
+    let entries = std::fs::read_dir(model).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("a name");
+        // What these say is of the codes.
+        if name == "SHA256SUMS" || name == "quantization_config.json" {
+            continue;
+        }
+        let bytes = std::fs::read(entry.path()).expect("a file");
+        let bytes = if name == "model.safetensors" { in_f32(&bytes, group) } else { bytes };
+        files.insert(name, Blob::Owned(bytes.into()));
+    }
+    ModelFiles::from_memory("dequantized", files)
+}
+
+fn in_f32(file: &[u8], group: Group) -> Vec<u8> {
+    let all = SafeTensors::deserialize(file).expect("a safetensors file");
+    let le = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    let mut stored: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+    for (name, view) in all.tensors() {
+        if name.ends_with(".weight_scale") || name.ends_with(".comfy_quant") {
+            continue;
+        }
+        if view.dtype() != Dtype::I8 {
+            stored.push((name, view.dtype(), view.shape().to_vec(), view.data().to_vec()));
+            continue;
+        }
+        let scales = all.tensor(&format!("{name}_scale")).expect("its scales");
+        let width = view.shape()[1];
+        let mut row = vec![0.0; width];
+        let mut bytes = Vec::with_capacity(view.data().len() * 4);
+        for (codes, scale) in view.data().chunks(width).zip(scales.data().chunks(4)) {
+            let codes: Vec<i8> = codes.iter().map(|c| c.cast_signed()).collect();
+            int8::dequantize_row(&codes, le(scale), Some(group), &mut row);
+            bytes.extend(row.iter().flat_map(|v| (*v as f32).to_le_bytes()));
+        }
+        stored.push((name, Dtype::F32, view.shape().to_vec(), bytes));
+    }
+    let views = stored.iter().map(|(name, dtype, shape, bytes)| {
+        (name.clone(), TensorView::new(*dtype, shape.clone(), bytes).expect("a tensor"))
+    });
+    safetensors::serialize(views, None).expect("a file")
 }

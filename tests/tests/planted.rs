@@ -14,7 +14,7 @@ use dikast_parity::{Recording, Report, Tolerance, judge, record};
 use dikast_quantize::{Options, Scheme, convert};
 use dikast_tests::clef::{cases, engine, folder, sequence};
 use dikast_tests::gpu;
-use dikast_wgpu::{DeviceOptions, Precision};
+use dikast_wgpu::{DeviceOptions, Int8Products, Precision};
 
 const REQUIRED: &str = "DIKAST_TEST_CUDA";
 
@@ -38,8 +38,8 @@ fn quantized() -> tempfile::TempDir {
     dir
 }
 
-fn load<B: Backend>(backend: B, model: &Path) -> Engine<B, Clef> {
-    engine(backend, model, ClefOptions { int8: Int8Mode::Exact, ..ClefOptions::default() })
+fn load<B: Backend>(backend: B, model: &Path, int8: Int8Mode) -> Engine<B, Clef> {
+    engine(backend, model, ClefOptions { int8, ..ClefOptions::default() })
 }
 
 fn recorded<B: Backend>(engine: &mut Engine<B, Clef>) -> Recording {
@@ -50,9 +50,13 @@ fn recorded<B: Backend>(engine: &mut Engine<B, Clef>) -> Recording {
 
 /// What `dikast parity` says of a backend with a fault, or without.
 fn reported<B: Backend>(backend: B, model: &Path) -> Report {
-    let mut cpu = load(CpuBackend::new(), model);
+    reported_in(backend, model, Int8Mode::Exact)
+}
+
+fn reported_in<B: Backend>(backend: B, model: &Path, int8: Int8Mode) -> Report {
+    let mut cpu = load(CpuBackend::new(), model, int8);
     let want = recorded(&mut cpu);
-    let found = recorded(&mut load(backend, model));
+    let found = recorded(&mut load(backend, model, int8));
     let definition = (cpu.graph(), cpu.model().weights());
     judge("clef-tiny", definition, &found, &want, Tolerance::F16.quantized()).expect("a report")
 }
@@ -118,11 +122,32 @@ fn in_shaders() {
         // A turn the other way, a scale of another row.
         fault("head_rotary", "select(turn.y, -turn.y, first)", "turn.y", &["HeadRotary"], "layer.3."),
         fault("int8_product", "scales[row]", "scales[row ^ 1u]", products, "layer.0."),
+        unrotated(),
     ] {
         let Some(backend) = gpu::open(Precision::Auto) else { return };
         let options = DeviceOptions { planted: Some(fault.planted.clone()), ..DeviceOptions::from_env() };
         println!("{}", found_at(&reported(backend.again(&options), model.path()), &fault));
     }
+}
+
+/// No rotation.
+fn unrotated() -> Fault {
+    fault("rotate_quantize", "reach < params.group", "reach < 1u", &["RotateQuantize"], "in.codes")
+}
+
+#[test]
+fn in_shaders_that_multiply_weights_alone() {
+    let base = DeviceOptions { int8: Int8Products::WeightOnly, ..DeviceOptions::from_env() };
+    let Some(backend) = gpu::open_with(&base) else { return };
+    let model = quantized();
+    let report = reported_in(backend, model.path(), Int8Mode::Standard);
+    assert!(report.pass, "{}", report.to_text(false));
+    let judged = |name: &str| report.steps.iter().filter(|s| s.step.starts_with(name)).count();
+    assert!(judged("Int8Linear") >= 32 && judged("RotateQuantize") >= 28, "{}", report.to_text(true));
+    let fault = unrotated();
+    let options = DeviceOptions { planted: Some(fault.planted.clone()), ..base };
+    let Some(backend) = gpu::open_with(&options) else { return };
+    println!("{}", found_at(&reported_in(backend, model.path(), Int8Mode::Standard), &fault));
 }
 
 #[test]

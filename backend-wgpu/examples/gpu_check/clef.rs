@@ -15,7 +15,7 @@ use dikast_core::request::QuestionKind;
 use dikast_core::tokens::Span;
 use dikast_core::tokens::clef::{QuestionSlots, Record};
 use dikast_core::{Error, Result};
-use dikast_wgpu::{WgpuBackend, WgpuPlan, WgpuResident};
+use dikast_wgpu::{DeviceOptions, Int8Products, WgpuBackend, WgpuPlan, WgpuResident};
 use serde_json::{Value, json};
 
 use crate::ceilings::Ceilings;
@@ -30,7 +30,7 @@ const OPTIONS: usize = 4;
 const LOOKED_AT: usize = 200;
 /// Repeats of a request, fewer where they take this long.
 const REPEATS: usize = 12;
-const LONG: Duration = Duration::from_secs(12);
+const LONG: Duration = Duration::from_secs(5);
 
 pub(crate) fn measure(backend: &WgpuBackend, dir: &Path, ceilings: &Ceilings) -> Result<Value> {
     let (model, written, opened) = open(dir)?;
@@ -59,10 +59,15 @@ pub(crate) fn measure(backend: &WgpuBackend, dir: &Path, ceilings: &Ceilings) ->
     let load = start.elapsed().as_secs_f64();
     let sound = said("looking at every step", || look(backend, &model, &resident))?;
     let mut requests = Vec::new();
-    for tokens in LENGTHS {
-        let mut report = said("measuring", || request(backend, &model, &resident, ceilings, tokens))?;
-        report["device_used_mib"] = json!(used().zip(before).map(|(a, b)| a - b));
-        requests.push(report);
+    for int8 in [Int8Products::Packed, Int8Products::WeightOnly] {
+        let backend = backend.again(&DeviceOptions { int8, ..DeviceOptions::from_env() });
+        for tokens in LENGTHS {
+            eprintln!("INT8 products: {int8:?}");
+            let mut report = said("measuring", || request(&backend, &model, &resident, ceilings, tokens))?;
+            report["int8"] = json!(format!("{int8:?}"));
+            report["device_used_mib"] = json!(used().zip(before).map(|(a, b)| a - b));
+            requests.push(report);
+        }
     }
     Ok(json!({
         "like": LIKE, "format": model.format(), "checkpoint_written_s": written, "checkpoint_opened_s": opened,

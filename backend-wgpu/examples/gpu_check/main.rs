@@ -5,10 +5,12 @@
 //! ```text
 //! gpu_check [products] [forward] [all-loops] [quick] [DIR] > report.json
 //! gpu_check tune [DIR] > times.json
+//! gpu_check int8 [before=FILE] > int8.json
 //! gpu_check clef [DIR] > clef.json
 //! ```
 //!
-//! `clef`: CLEF of the 9B's shape in INT8 ConvRot instead, its checkpoint (11 GB) in `DIR`. `tune`: nothing but the times of the model's steps with every portable loop. `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
+//! `int8`: products with INT8 weights at the shapes of the 9B, all loops in turns; `before=FILE` times another text of
+//! `parts/int8_tile.wgsl` beside the built-in one. `clef`: CLEF of the 9B's shape in INT8 ConvRot instead, its checkpoint (11 GB) in `DIR`. `tune`: nothing but the times of the model's steps with every portable loop. `all-loops`: the products in every loop, not in the chosen one alone. `quick`: fewer sizes.
 //! `DIR` gets the synthetic checkpoint (2.3 GB) unless it is there. The report is JSON on standard output, a table goes to
 //! standard error. `DIKAST_ADAPTER` chooses the device.
 #![allow(clippy::print_stdout, reason = "it is what the example is for")]
@@ -16,6 +18,7 @@
 mod ceilings;
 mod clef;
 mod forward;
+mod int8;
 mod products;
 mod roofline;
 
@@ -38,12 +41,16 @@ fn paths() -> Vec<(&'static str, DeviceOptions)> {
 fn main() -> Result<()> {
     let (mut only, mut all_loops, mut quick) = (Vec::new(), false, false);
     let mut dir = std::env::temp_dir().join("dikast-ultra");
+    let mut before = None;
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
-            "products" | "forward" | "tune" | "clef" => only.push(argument),
+            "products" | "forward" | "tune" | "clef" | "int8" => only.push(argument),
             "all-loops" => all_loops = true,
             "quick" => quick = true,
-            _ => dir = PathBuf::from(argument),
+            other => match other.strip_prefix("before=") {
+                Some(file) => before = Some(PathBuf::from(file)),
+                None => dir = PathBuf::from(other),
+            },
         }
     }
     let wanted = |what: &str| only.is_empty() || only.iter().any(|o| o == what);
@@ -55,6 +62,13 @@ fn main() -> Result<()> {
     if wanted("tune") && !only.is_empty() {
         println!("{}", forward::tune(&base, &dir)?);
         return Ok(());
+    }
+    if wanted("int8") && !only.is_empty() {
+        report.insert("int8".to_owned(), int8::measure(&base, before.as_deref(), quick)?);
+        if only.len() == 1 {
+            println!("{}", Value::Object(report));
+            return Ok(());
+        }
     }
     let ceilings = pollster::block_on(ceilings::measure(&base))?;
     report.insert("ceilings".to_owned(), ceilings.report.clone());

@@ -121,9 +121,9 @@ pub(super) fn lower(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
 /// The left operand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operand {
-    binding: Binding,
-    rows: Dim,
-    k: usize,
+    pub(super) binding: Binding,
+    pub(super) rows: Dim,
+    pub(super) k: usize,
     stride4: u32,
     /// Bound of the magnitudes.
     bound: f32,
@@ -214,15 +214,15 @@ fn quantized(l: &Lowering<'_>) -> (Format, Element, Element) {
 }
 
 /// A loop with what the shader needs to know of it.
-struct Choice {
-    chosen: Chosen,
-    product: Product,
+pub(super) struct Choice {
+    pub(super) chosen: Chosen,
+    pub(super) product: Product,
     /// Row strides in the groups that the loop reads: of four elements, or of sixteen.
-    x_stride: u32,
-    w_stride: u32,
+    pub(super) x_stride: u32,
+    pub(super) w_stride: u32,
 }
 
-fn choose(
+pub(super) fn choose(
     l: &Lowering<'_>,
     x: &Operand,
     (format, xe, we): (Format, Element, Element),
@@ -235,23 +235,29 @@ fn choose(
         capacity: x.rows.bind(l.capacity),
         columns: small(columns)?,
         halves,
-        codes: (format == Format::E4m3).then_some(x.k),
+        codes: format == Format::E4m3,
+        matrices: match format {
+            Format::E4m3 => Some(x.k),
+            Format::Int8 if xe == Element::F16 => Some(x.k),
+            _ => None,
+        },
         one_loop: activation == Some(Activation::GeluErf),
         x: xe,
         w: we,
     };
     let chosen = l.tiles.choose(shape);
-    let stride = match chosen.core {
-        Core::Cooperative => 16,
-        Core::Tile | Core::Skinny => 4,
+    let (x_group, w_group) = match (chosen.core, format) {
+        (Core::Cooperative, Format::Int8) => (4, 16),
+        (Core::Cooperative, _) => (16, 16),
+        (Core::Tile | Core::Skinny, _) => (4, 4),
     };
     let (x_type, w_type) = if format == Format::E4m3 { (chosen.staged, chosen.staged) } else { (xe, we) };
     let product = Product { core: chosen.core, format, x: x_type, w: w_type };
     Ok(Choice {
         chosen,
         product,
-        x_stride: x.stride4 * 4 / stride,
-        w_stride: small(x.k.div_ceil(4))? * 4 / stride,
+        x_stride: x.stride4 * 4 / x_group,
+        w_stride: small(x.k.div_ceil(4))? * 4 / w_group,
     })
 }
 

@@ -12,7 +12,7 @@ use dikast_core::graph::{Dim, Graph, RelativeBias, Sizes, Step, TensorId, Weight
 use dikast_core::{Error, Result};
 
 use crate::inputs::Inputs;
-use crate::layout::{Layout, Place, stride};
+use crate::layout::{Layout, Place, Unrounded, stride};
 use crate::placement::{Kind, Piece};
 use crate::recipe::{Binding, Recipe, small};
 use crate::resident::WgpuResident;
@@ -28,6 +28,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) resident: &'a WgpuResident,
     pub(crate) capacity: &'a Sizes,
     pub(crate) layout: &'a Layout,
+    pub(crate) unrounded: &'a Unrounded,
     pub(crate) inputs: &'a Inputs,
     pub(crate) constants: Constants,
     pub(crate) tiles: TileLimits,

@@ -1,7 +1,7 @@
 //! The shaders of CLEF's own steps.
 
-use super::{ACTIVATION, MASK, REDUCE};
-use crate::format::Format;
+use super::{ACTIVATION, HALF, MASK, REDUCE};
+use crate::format::{Element, Format};
 
 /// A shader of a step that only CLEF models have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,10 +9,7 @@ pub(crate) enum ClefShader {
     RowsRms,
     RowsGatedRms,
     RowsSigmoidGate,
-    /// The INT8 row quantizer in integers, or in f32.
-    RotateQuantize {
-        exact: bool,
-    },
+    RotateQuantize(RowCodes),
     Int8Linear,
     Int8LinearGated,
     CausalConv,
@@ -31,6 +28,17 @@ pub(crate) enum ClefShader {
     JointScore,
 }
 
+/// What an INT8 row quantizer makes of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum RowCodes {
+    /// Codes, computed in integers.
+    Exact,
+    /// Codes, computed in f32.
+    Standard,
+    /// Values in units of the scale, not rounded to codes.
+    Unrounded(Element),
+}
+
 macro_rules! wgsl {
     ($name:literal) => {
         include_str!(concat!("../../../shaders/", $name, ".wgsl"))
@@ -41,6 +49,10 @@ const SIGMOID: &str = wgsl!("parts/sigmoid");
 const TASK: &str = wgsl!("parts/task");
 const IEEE: &str = wgsl!("parts/ieee");
 const INT8_TILE: &str = wgsl!("parts/int8_tile");
+const FROM_BF16: &str = wgsl!("clef/from_bf16");
+const FROM_F32: &str = wgsl!("clef/from_f32");
+const ROTATE: &str = wgsl!("clef/rotate_standard");
+const TO_CODES: &str = wgsl!("clef/to_codes");
 
 impl ClefShader {
     pub(super) fn entry(self) -> &'static str {
@@ -48,7 +60,7 @@ impl ClefShader {
             Self::RowsRms => "rows_rms",
             Self::RowsGatedRms => "rows_gated_rms",
             Self::RowsSigmoidGate => "rows_sigmoid_gate",
-            Self::RotateQuantize { .. } => "rotate_quantize",
+            Self::RotateQuantize(_) => "rotate_quantize",
             Self::Int8Linear | Self::Int8LinearGated => "int8_product",
             Self::CausalConv => "causal_conv",
             Self::DeltaChunks => "delta_chunks",
@@ -78,11 +90,16 @@ impl ClefShader {
             Self::RowsRms => (wgsl!("clef/rows_rms"), &[REDUCE, MASK]),
             Self::RowsGatedRms => (wgsl!("clef/rows_gated_rms"), &[REDUCE, SIGMOID]),
             Self::RowsSigmoidGate => (wgsl!("clef/rows_sigmoid_gate"), &[SIGMOID]),
-            Self::RotateQuantize { exact: true } => {
-                (wgsl!("clef/rotate_quantize"), &[wgsl!("clef/rotate_exact")])
-            }
-            Self::RotateQuantize { exact: false } => {
-                (wgsl!("clef/rotate_quantize"), &[IEEE, wgsl!("clef/rotate_standard")])
+            Self::RotateQuantize(codes) => {
+                let parts: &[&str] = match codes {
+                    RowCodes::Exact => &[FROM_BF16, wgsl!("clef/rotate_exact"), TO_CODES],
+                    RowCodes::Standard => &[FROM_BF16, IEEE, ROTATE, TO_CODES],
+                    RowCodes::Unrounded(Element::F16) => {
+                        &[FROM_F32, IEEE, ROTATE, HALF, wgsl!("clef/to_f16")]
+                    }
+                    RowCodes::Unrounded(Element::F32) => &[FROM_F32, IEEE, ROTATE, wgsl!("clef/to_f32")],
+                };
+                (wgsl!("clef/rotate_quantize"), parts)
             }
             Self::Int8Linear => (wgsl!("clef/int8_linear"), &[INT8_TILE]),
             Self::Int8LinearGated => (wgsl!("clef/int8_linear_gated"), &[INT8_TILE, ACTIVATION]),
@@ -111,8 +128,10 @@ impl ClefShader {
             Self::RowsRms,
             Self::RowsGatedRms,
             Self::RowsSigmoidGate,
-            Self::RotateQuantize { exact: true },
-            Self::RotateQuantize { exact: false },
+            Self::RotateQuantize(RowCodes::Exact),
+            Self::RotateQuantize(RowCodes::Standard),
+            Self::RotateQuantize(RowCodes::Unrounded(Element::F16)),
+            Self::RotateQuantize(RowCodes::Unrounded(Element::F32)),
             Self::Int8Linear,
             Self::Int8LinearGated,
             Self::CausalConv,

@@ -6,6 +6,7 @@ use dikast_core::graph::{
     Activation, Columns, DeltaHeads, Frequency, Heads, InputKind, JointScales, JointScore, Residency,
     RotaryHeads, RowOp, Symbol,
 };
+use dikast_wgpu::DeviceOptions;
 
 use crate::clef_inputs::{MERGE, PATCH_VALUES, POSITIONS, TYPES, VOCABULARY, rows};
 use crate::device::roomy;
@@ -257,7 +258,11 @@ fn batches_change_no_bit() {
 }
 
 pub(crate) fn same_bits(ready: &Ready, packing: &Packing) {
-    let Some(backend) = open(&f16_path()) else { return };
+    same_bits_on(&f16_path(), ready, packing);
+}
+
+pub(crate) fn same_bits_on(options: &DeviceOptions, ready: &Ready, packing: &Packing) {
+    let Some(backend) = open(options) else { return };
     let graph = &ready.graph;
     let outputs: Vec<_> = graph.steps().iter().flat_map(|s| s.outputs()).collect();
     let mut want: Vec<Option<Vec<Vec<u32>>>> = vec![None; packing.sequences.len()];

@@ -6,13 +6,23 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::graph::{Activation, Columns, Elements, Residency, Rotation, RowOp, Weight, WeightId};
 use dikast_core::numerics::hadamard::Group;
 use dikast_core::numerics::int8::Int8Mode;
+use dikast_wgpu::{DeviceOptions, Int8Products, ProductChoice};
 
 use crate::clef::same_bits;
 use crate::harness::{Case, Packing, Ready, bits, compare, f32_path, open, run};
 
+/// Codes on both sides, in any loop.
+fn packed(product: ProductChoice) -> DeviceOptions {
+    DeviceOptions { int8: Int8Products::Packed, product, ..f32_path() }
+}
+
 /// Asserts that the named tensors have the same bits on the CPU and on the device.
 fn exact(ready: &Ready, names: &[&str]) {
-    let Some(backend) = open(&f32_path()) else { return };
+    exact_in(ready, names, ProductChoice::Auto);
+}
+
+fn exact_in(ready: &Ready, names: &[&str], product: ProductChoice) {
+    let Some(backend) = open(&packed(product)) else { return };
     let batch = ready.packing.whole();
     let device = run(&backend, ready, &batch, &backend.bucket(&batch.sizes));
     let cpu = run(&CpuBackend::new(), ready, &batch, &batch.sizes);
@@ -27,7 +37,7 @@ fn exact(ready: &Ready, names: &[&str]) {
 }
 
 /// An INT8 weight in `parts` stacked tensors, and its scales.
-fn int8(case: &mut Case, name: &str, rows: usize, k: usize, parts: usize) -> (WeightId, WeightId) {
+pub(crate) fn int8(case: &mut Case, name: &str, rows: usize, k: usize, parts: usize) -> (WeightId, WeightId) {
     let (mut names, mut scales) = (Vec::new(), Vec::new());
     for part in 0..parts {
         let codes: Vec<f32> = (0..rows / parts * k)
@@ -52,7 +62,7 @@ fn int8(case: &mut Case, name: &str, rows: usize, k: usize, parts: usize) -> (We
 }
 
 /// Rows of many magnitudes, each with its own fault or none.
-fn wild(case: &mut Case, rows: usize, width: usize) -> Vec<f32> {
+pub(crate) fn wild(case: &mut Case, rows: usize, width: usize) -> Vec<f32> {
     let mut values = Vec::with_capacity(rows * width);
     for row in 0..rows {
         let scale = [1.0, 3e-3, 1e-20, 1e-27, 3e-29, 1e-31, 1e-38, 0.0, 1e30, 3e36, 3e38, 300.0][row % 12];
@@ -136,6 +146,21 @@ fn row_functions_before_the_quantizer() {
     same_bits(&case.finish(out, &packing), &packing);
 }
 
+const fn tile(threads_m: u32, threads_n: u32, rows: u32, depth: u32) -> ProductChoice {
+    ProductChoice::Tile { threads_m, threads_n, rows, depth, buffers: 1 }
+}
+
+/// Those that the backend takes, those worth a try, and one that is hardly one.
+const TILES: [ProductChoice; 7] = [
+    ProductChoice::Auto,
+    tile(16, 8, 4, 32),
+    tile(8, 16, 8, 32),
+    tile(8, 8, 8, 32),
+    tile(16, 16, 4, 64),
+    tile(16, 16, 8, 64),
+    tile(1, 2, 4, 4),
+];
+
 #[test]
 fn products_are_the_cpus_bit_for_bit() {
     for (i, (k, n)) in [(4, 4), (64, 72), (7, 3), (320, 130), (1100, 68)].into_iter().enumerate() {
@@ -155,7 +180,9 @@ fn products_are_the_cpus_bit_for_bit() {
         case.b.int8_linear_gated("gated.relu", q, gated, Some(bias), Activation::Relu);
         let out = case.b.int8_linear_gated("gated", q, gated, None, Activation::Silu);
         let ready = case.finish(out, &packing);
-        exact(&ready, &["plain", "biased", "both", "gated.relu"]);
+        for product in TILES {
+            exact_in(&ready, &["plain", "biased", "both", "gated.relu"], product);
+        }
         println!("{k} → {n}: {:.1e}", compare(&ready, &f32_path(), |_| 1e-6));
     }
 }

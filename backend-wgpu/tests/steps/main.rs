@@ -11,3 +11,4 @@ mod matrices;
 mod products;
 mod quantizer;
 mod rows;
+mod weight_only;

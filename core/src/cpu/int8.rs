@@ -1,5 +1,7 @@
 //! `Int8Linear` and `Int8LinearGated`.
 //!
+//! Rows that another device has not rounded to codes are multiplied as they are, in f32.
+//!
 //! Products of two codes are at most 2¹⁴, so an f32 sum of up to 1024 of them is exact in any order: `k` is cut into
 //! such blocks, each a product in f32, and their sums are added in i32.
 
@@ -56,7 +58,11 @@ fn product(
     let weight_scales = operands.vector(weight_scales)?;
     let bias = bias.map(|b| operands.vector(b)).transpose()?;
     let n = weight_scales.len();
-    let x: Vec<f32> = store.int8(codes)?.iter().map(|&c| f32::from(c)).collect();
+    let unrounded = store.f32(codes).ok();
+    let x: Vec<f32> = match unrounded {
+        Some(rows) => rows.to_vec(),
+        None => store.int8(codes)?.iter().map(|&c| f32::from(c)).collect(),
+    };
     let scales = store.f32(scales)?;
 
     // Columns in blocks, each block `[rows, width]`, so that one task owns one block.
@@ -68,11 +74,15 @@ fn product(
         read_codes(&weight, columns.clone(), k, &mut w);
         for (from, y) in (0..rows).step_by(ROWS).zip(y.chunks_mut(ROWS * width)) {
             let m = y.len() / width;
-            let acc = accumulate(&x[from * k..(from + m) * k], &w, (m, k, width));
-            for (i, (y, acc)) in y.chunks_mut(width).zip(acc.chunks(width)).enumerate() {
+            let x = &x[from * k..(from + m) * k];
+            let sums = match unrounded {
+                Some(_) => sum(x, &w, (m, k, width)),
+                None => accumulate(x, &w, (m, k, width)).into_iter().map(|acc| acc as f32).collect(),
+            };
+            for (i, (y, acc)) in y.chunks_mut(width).zip(sums.chunks(width)).enumerate() {
                 let s = scales[from + i];
                 for ((y, acc), n) in y.iter_mut().zip(acc).zip(columns.clone()) {
-                    *y = (*acc as f32 * s) * weight_scales[n];
+                    *y = (*acc * s) * weight_scales[n];
                     if let Some(bias) = &bias {
                         *y += bias[n];
                     }
@@ -101,6 +111,15 @@ fn accumulate(x: &[f32], w: &[f32], (m, k, n): (usize, usize, usize)) -> Vec<i32
         f32::product(m, depth, n, a, b.transposed(), &mut part);
         sums.iter_mut().zip(&part).for_each(|(s, p)| *s += *p as i32);
     }
+    sums
+}
+
+/// `x[m, k] · Wᵀ[k, n]` of reals by codes.
+fn sum(x: &[f32], w: &[f32], (m, k, n): (usize, usize, usize)) -> Vec<f32> {
+    let mut sums = vec![0.0; m * n];
+    let a = Strided { data: x, row: k, col: 1 };
+    let b = Strided { data: w, row: k, col: 1 };
+    f32::product(m, k, n, a, b.transposed(), &mut sums);
     sums
 }
 

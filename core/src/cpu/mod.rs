@@ -35,6 +35,7 @@ use crate::backend::{Backend, Batch, Capabilities, MemoryBudget, Taps};
 use crate::backend::{Ceilings, StepTime};
 use crate::checkpoint::Weights;
 use crate::graph::{Graph, Residency, Sizes, Step};
+use crate::numerics::int8::Int8Rows;
 use crate::{Error, Result};
 pub use gemm::{Scalar, Strided};
 pub use replay::replay;
@@ -172,7 +173,8 @@ fn forward(
         store.put_input(input, batch)?;
     }
     for (index, step) in graph.steps().iter().enumerate() {
-        execute(step, &Operands { graph, weights: &resident.weights }, &mut store)?;
+        let operands = Operands { graph, weights: &resident.weights, int8: Int8Rows::Codes };
+        execute(step, &operands, &mut store)?;
         for id in step.outputs() {
             if taps.wants(id) {
                 taps.put(id, store.widened(id)?);

@@ -6,10 +6,12 @@ use crate::backend::Batch;
 use crate::checkpoint::Weights;
 use crate::graph::{DType, Graph, TensorId};
 use crate::numerics::e4m3;
+use crate::numerics::int8::Int8Rows;
 use crate::{Error, Result};
 
 /// Executes the step of a graph with this index on operands as a tap gives them: row-major, codes as their values.
-/// `operand` is asked for every tensor that the step reads and the batch does not bring along.
+/// `operand` is asked for every tensor that the step reads and the batch does not bring along. `int8` says what the codes of
+/// `standard` INT8 quantizers are there.
 ///
 /// The outputs come in the order of [`crate::graph::Step::outputs`]; `None` when an operand is not there.
 ///
@@ -20,6 +22,7 @@ pub fn replay(
     weights: &Weights,
     batch: &Batch,
     step: usize,
+    int8: Int8Rows,
     operand: impl Fn(TensorId) -> Option<Vec<f32>>,
 ) -> Result<Option<Vec<Vec<f32>>>> {
     let step = graph.steps().get(step).ok_or_else(|| Error::Internal(format!("there is no step {step}")))?;
@@ -38,9 +41,13 @@ pub fn replay(
             DType::F32 => store.put_f32(id, values),
             DType::I32 => store.put_i32(id, values.iter().map(|&v| v as i32).collect()),
             DType::F8E4M3 => store.put_codes(id, values.iter().map(|&v| e4m3::encode(v)).collect()),
+            // Of mode `exact` these are whole numbers, so that nothing is lost.
+            DType::I8 if int8 == Int8Rows::Unrounded && values.iter().any(|v| v.fract() != 0.0) => {
+                store.put_f32(id, values);
+            }
             DType::I8 => store.put_int8(id, values.iter().map(|&v| v as i8).collect()),
         }
     }
-    execute(step, &Operands { graph, weights }, &mut store)?;
+    execute(step, &Operands { graph, weights, int8 }, &mut store)?;
     step.outputs().into_iter().map(|id| store.widened(id)).collect::<Result<_>>().map(Some)
 }

@@ -6,13 +6,29 @@ use super::store::{Operands, Store};
 use super::{misrouted, parallel};
 use crate::Result;
 use crate::graph::{RowOp, Step};
-use crate::numerics::int8;
+use crate::numerics::int8::{self, Int8Mode, Int8Rows};
 
 pub(super) fn run(step: &Step, operands: &Operands<'_>, store: &mut Store<'_>) -> Result<()> {
     match *step {
         Step::Rows { op, out } => {
             let y = apply(op, operands, store)?;
             store.put_f32(out, y);
+            Ok(())
+        }
+        Step::RotateQuantize { op, rotation, codes, scales, rows }
+            if operands.int8 == Int8Rows::Unrounded && rotation.mode == Int8Mode::Standard =>
+        {
+            let y = apply(op, operands, store)?;
+            let width = store.cols(op.x());
+            let mut scaled = y.clone();
+            let mut s = vec![0.0; y.len() / width.max(1)];
+            let tasks: Vec<_> = scaled.chunks_mut(width).zip(&mut s).collect();
+            parallel::each(tasks, |(row, scale)| *scale = int8::scale_row(row, rotation.group));
+            store.put_f32(codes, scaled);
+            store.put_f32(scales, s);
+            if let Some(rows) = rows {
+                store.put_f32(rows, y);
+            }
             Ok(())
         }
         Step::RotateQuantize { op, rotation, codes, scales, rows } => {

@@ -4,6 +4,7 @@ use crate::backend::Batch;
 use crate::checkpoint::{StoredType, TensorView, Weights};
 use crate::graph::{DType, Elements, Graph, Input, Sizes, TensorId, Weight, WeightId};
 use crate::numerics::e4m3;
+use crate::numerics::int8::Int8Rows;
 use crate::{Error, Result};
 
 /// Contents of one tensor.
@@ -148,11 +149,12 @@ impl<'a> Store<'a> {
     }
 }
 
-/// The weights of a graph by id.
+/// The weights of a graph by id, and how its steps are to be taken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operands<'a> {
     pub(super) graph: &'a Graph,
     pub(super) weights: &'a Weights,
+    pub(super) int8: Int8Rows,
 }
 
 impl<'a> Operands<'a> {

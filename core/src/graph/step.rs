@@ -278,6 +278,8 @@ pub enum Step {
     /// A row function and the INT8 row quantizer in one pass: the row is rounded to BF16, rotated, `s = max|v| / 127`
     /// (at least 1e-30), codes `round(v / s)`. In mode `exact` exact in the rounded row; `standard` is exact where f32
     /// division is IEEE's. A row with a NaN or an infinity gets the scale NaN and codes of zero.
+    ///
+    /// A device that says so may leave `standard` codes unrounded: [`Int8Rows::Unrounded`](crate::numerics::int8::Int8Rows).
     RotateQuantize {
         /// The function.
         op: RowOp,
@@ -291,7 +293,8 @@ pub enum Step {
         rows: Option<TensorId>,
     },
     /// INT8 product: `acc = Σ_k codes·W` exact in i32, then `out = f32(acc) · scales[row] · weight_scales[n] (+ bias)
-    /// (+ residual)`, f32, in this order, each operation rounded on its own. Exact.
+    /// (+ residual)`, f32, in this order, each operation rounded on its own. Exact. Of codes that were left unrounded `acc`
+    /// is a sum of f32.
     Int8Linear {
         /// `[rows, K]` I8 codes.
         codes: TensorId,

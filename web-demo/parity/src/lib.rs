@@ -15,7 +15,7 @@ use dikast_core::models::clef::Clef;
 use dikast_core::models::gliclass::GliClass;
 use dikast_core::request::{ClassifyRequest, DecideRequest, Json, Rules, gather_pictures};
 use dikast_parity::{Tolerance, check_layer, judge, known_layers, known_products, record};
-use dikast_wgpu::{DeviceOptions, WgpuBackend};
+use dikast_wgpu::{DeviceOptions, Int8Products, WgpuBackend};
 use serde_json::json;
 use wasm_bindgen::JsError;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -30,7 +30,11 @@ type Result<T> = std::result::Result<T, JsError>;
 pub async fn known(layers: Vec<u8>, products: Vec<u8>, backend: String) -> Result<String> {
     match backend.as_str() {
         "cpu" => check(&CpuBackend::new(), &layers, &products).await,
-        _ => check(&open().await?, &layers, &products).await,
+        _ => {
+            // Known are codes and their sums.
+            let options = DeviceOptions { int8: Int8Products::Packed, ..DeviceOptions::default() };
+            check(&WgpuBackend::open(&options).await?, &layers, &products).await
+        }
     }
 }
 

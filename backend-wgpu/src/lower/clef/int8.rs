@@ -1,17 +1,14 @@
-//! INT8: the row quantizer and the products.
+//! INT8: the row quantizer and the packed products of codes.
 
 use dikast_core::Result;
-use dikast_core::graph::{Dim, RowOp, Step};
+use dikast_core::graph::{RowOp, Step};
 use dikast_core::numerics::int8::Int8Mode;
 
 use super::super::Lowering;
 use super::super::linear::{halves, number};
 use super::{misrouted, row_ops};
 use crate::recipe::{Binding, Grid, Recipe, dim, small};
-use crate::shaders::{ClefShader, Shader};
-
-/// Rows and columns of a workgroup: `int8_tile.wgsl` has the same number.
-const TILE: u32 = 64;
+use crate::shaders::{ClefShader, RowCodes, Shader};
 
 /// The row function into memory, then the quantizer; the quantizer alone for rows that are there.
 pub(super) fn quantize(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Vec<Recipe>> {
@@ -31,9 +28,14 @@ pub(super) fn quantize(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Ve
         }
         _ => return Err(misrouted(step)),
     };
+    let made = match (rotation.mode, l.unrounded.of(codes)) {
+        (_, Some(element)) => RowCodes::Unrounded(element),
+        (Int8Mode::Exact, None) => RowCodes::Exact,
+        (Int8Mode::Standard, None) => RowCodes::Standard,
+    };
     let group = rotation.group.map_or(1, |g| g.size() as u32);
     recipes.push(Recipe {
-        shader: Shader::Clef(ClefShader::RotateQuantize { exact: rotation.mode == Int8Mode::Exact }),
+        shader: Shader::Clef(ClefShader::RotateQuantize(made)),
         constants: vec![],
         params: vec![dim(l.rows(x))?, small(l.columns(x))?, l.stride4(x)?, group, group.trailing_zeros() / 2],
         bindings: vec![source, l.tensor(codes)?, l.tensor(scales)?],
@@ -42,19 +44,18 @@ pub(super) fn quantize(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Ve
     Ok(recipes)
 }
 
+/// Products of codes by codes.
 pub(super) fn product(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
-    let grid = |rows: Dim, columns: usize| -> Result<Grid> {
-        Ok(Grid::Blocks { x: small(columns)?.div_ceil(TILE), rows, per: TILE })
-    };
     match *step {
         Step::Int8Linear { codes, scales, weight, weight_scales, bias, residual, out } => {
-            let words = l.stride4(codes)?;
+            let (words, rows) = (l.stride4(codes)?, l.rows(codes));
             let pieces = l.pieces(weight)?.iter().map(|&piece| {
+                let (constants, grid) = l.tiles.packed(rows, rows.bind(l.capacity), small(piece.rows)?, 1);
                 Ok(Recipe {
                     shader: Shader::Clef(ClefShader::Int8Linear),
-                    constants: vec![],
+                    constants,
                     params: vec![
-                        dim(l.rows(codes))?,
+                        dim(rows)?,
                         words,
                         small(piece.rows)?,
                         small(piece.first)?,
@@ -74,19 +75,20 @@ pub(super) fn product(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                         residual.map_or(Ok(Binding::Empty), |r| l.tensor(r))?,
                         l.tensor(out)?,
                     ],
-                    grid: grid(l.rows(codes), piece.rows)?,
+                    grid,
                 })
             });
             pieces.collect()
         }
         Step::Int8LinearGated { codes, scales, weight, weight_scales, bias, activation, out } => {
-            let words = l.stride4(codes)?;
+            let (words, rows) = (l.stride4(codes)?, l.rows(codes));
             let pieces = halves(l, weight)?.into_iter().map(|(gate, up, first)| {
+                let (constants, grid) = l.tiles.packed(rows, rows.bind(l.capacity), small(gate.rows)?, 2);
                 Ok(Recipe {
                     shader: Shader::Clef(ClefShader::Int8LinearGated),
-                    constants: vec![],
+                    constants,
                     params: vec![
-                        dim(l.rows(codes))?,
+                        dim(rows)?,
                         words,
                         small(gate.rows)?,
                         small(first)?,
@@ -107,7 +109,7 @@ pub(super) fn product(l: &Lowering<'_>, step: &Step) -> Result<Vec<Recipe>> {
                         bias.map_or(Ok(Binding::Empty), |b| l.whole(b))?,
                         l.tensor(out)?,
                     ],
-                    grid: grid(l.rows(codes), gate.rows)?,
+                    grid,
                 })
             });
             pieces.collect()

@@ -6,6 +6,7 @@ mod int8;
 mod mixer;
 mod row_ops;
 mod vision;
+mod weight_only;
 
 use dikast_core::graph::{Step, TensorId};
 use dikast_core::{Error, Result};
@@ -18,7 +19,10 @@ pub(super) fn lower(l: &Lowering<'_>, index: usize, step: &Step) -> Result<Vec<R
     match *step {
         Step::Rows { op, out } => row_ops::lower(l, op, l.tensor(out)?),
         Step::RotateQuantize { .. } => int8::quantize(l, index, step),
-        Step::Int8Linear { .. } | Step::Int8LinearGated { .. } => int8::product(l, step),
+        Step::Int8Linear { codes, .. } | Step::Int8LinearGated { codes, .. } => match l.unrounded.of(codes) {
+            Some(element) => weight_only::product(l, step, element),
+            None => int8::product(l, step),
+        },
         Step::GatedDelta { .. } => delta::lower(l, index, step),
         Step::CausalConv { .. } | Step::HeadRotary { .. } | Step::CausalAttention { .. } => {
             mixer::lower(l, step)

@@ -81,6 +81,23 @@ pub fn quantize_row_f32(row: &mut [f32], group: Option<Group>, codes: &mut [i8])
     scale
 }
 
+/// A row rotated and put in units of its scale, but not rounded to codes, nor to bfloat16 first: what a device multiplies
+/// that takes weights alone as codes. Returns the scale, which is that of [`quantize_row_f32`]; the row is replaced by values
+/// from −127 to 127, zeros where the scale is NaN.
+pub fn scale_row(row: &mut [f32], group: Option<Group>) -> f32 {
+    if let Some(group) = group {
+        hadamard::rotate(row, group);
+    }
+    let Some(largest) = largest(row) else {
+        row.fill(0.0);
+        return f32::NAN;
+    };
+    let scale = (largest / 127.0).max(SCALE_FLOOR);
+    let inverse = 1.0 / scale;
+    row.iter_mut().for_each(|v| *v = (*v * inverse).clamp(-127.0, 127.0));
+    scale
+}
+
 /// The formula of a published CUDA quantizer, with IEEE division, for comparison: rotation summed left to right,
 /// `s = max(max|v|·f32(1/127), 1e-30)`, codes `RNE(bf16(bf16(v) / bf16(s)))` from −128 to 127.
 ///
@@ -174,6 +191,23 @@ mod tests {
             assert!(quantize_row(&row, Group::new(4), mode, &mut [0.0; 4], &mut codes).is_nan());
             assert_eq!(codes, [0; 4]);
         }
+    }
+
+    #[test]
+    fn codes_are_the_nearest_to_the_scaled_row() {
+        let row: Vec<f32> = (0..64).map(|i| ((i * 37 % 29) as f32 - 14.3) * 1.7e4).collect();
+        for group in [None, Group::new(16)] {
+            let (mut rotated, mut scaled, mut codes) = (row.clone(), row.clone(), [0; 64]);
+            let scale = quantize_row_f32(&mut rotated, group, &mut codes);
+            assert_eq!(scale_row(&mut scaled, group), scale);
+            for (code, v) in codes.iter().zip(&scaled) {
+                assert_eq!(f32::from(*code), v.round_ties_even());
+            }
+            assert!(scaled.iter().any(|v| v.fract() != 0.0) && scaled.iter().all(|v| v.abs() <= 127.0));
+        }
+        let mut faulty = [1.0, f32::INFINITY, 0.0, 2.0];
+        assert!(scale_row(&mut faulty, Group::new(4)).is_nan());
+        assert_eq!(faulty, [0.0; 4]);
     }
 
     #[test]

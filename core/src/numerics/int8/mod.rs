@@ -13,13 +13,26 @@ mod epilogue;
 mod exact;
 mod weight;
 
-pub use activation::{quantize_row, quantize_row_bf16, quantize_row_bf16_division, quantize_row_f32};
+pub use activation::{
+    quantize_row, quantize_row_bf16, quantize_row_bf16_division, quantize_row_f32, scale_row,
+};
 pub use epilogue::{MAX_WIDTH, dot, epilogue};
 pub use exact::to_grid;
 pub use weight::{dequantize_row, quantize_weight_row};
 
 /// Smallest scale, the scale of a row of zeros.
 pub const SCALE_FLOOR: f32 = 1e-30;
+
+/// What the codes of activations are on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Int8Rows {
+    /// Integers: products are exact.
+    #[default]
+    Codes,
+    /// The values that `standard` codes are rounded from ([`scale_row`]): products have weights alone as codes, and are sums of
+    /// reals. Mode `exact` always has codes.
+    Unrounded,
+}
 
 /// How activations are quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
