@@ -119,8 +119,7 @@ pub(super) fn nearest_products(
     group: Option<Group>,
 ) -> Result<Option<Vec<f32>>> {
     let step = inputs.tokens().div_ceil(TRIED).max(1);
-    let tried: Vec<f32> =
-        inputs.found.chunks_exact(inputs.width).step_by(step).flatten().copied().collect();
+    let tried: Vec<f32> = inputs.found.chunks_exact(inputs.width).step_by(step).flatten().copied().collect();
     let mut best = (loss(&tried, matrices, &vec![1.0; inputs.width], group)?, None);
     for scales in smoothings(inputs, matrices) {
         let found = loss(&tried, matrices, &inputs.spread(&scales), group)?;
@@ -204,7 +203,8 @@ pub(super) fn quantize(
     let coded = activations(&inputs.found, width, group)?;
     let needs = steps.clip || steps.gptq || steps.target;
     let h = if needs { moments(&coded, &coded, (tokens, width, width)) } else { Vec::new() };
-    let mean = (0..width).map(|i| h.get(i * width + i).copied().unwrap_or(0.0)).sum::<f64>() / width.max(1) as f64;
+    let mean =
+        (0..width).map(|i| h.get(i * width + i).copied().unwrap_or(0.0)).sum::<f64>() / width.max(1) as f64;
     // An input that never was anything but zero still needs a positive diagonal.
     let ridge = |share: f64| (share * mean).max(f64::MIN_POSITIVE.sqrt());
     let inverted = |share: f64| -> Result<Vec<f64>> {
@@ -213,7 +213,8 @@ pub(super) fn quantize(
         Ok(inverse(&cholesky(&h, width)?, width))
     };
     // The upper factor of the inverse: U with Uᵀ·U = H⁻¹.
-    let upper = if steps.gptq { transposed(&cholesky(&inverted(DAMPING)?, width)?, width) } else { Vec::new() };
+    let upper =
+        if steps.gptq { transposed(&cholesky(&inverted(DAMPING)?, width)?, width) } else { Vec::new() };
     let crossed = if steps.target {
         let mut rows = inputs.reference.clone();
         if let Some(scales) = scales {
@@ -411,7 +412,13 @@ mod tests {
                 .enumerate()
                 .for_each(|(j, v)| *v = (*v + 0.3) * if j % 16 == 5 { 20.0 } else { 1.0 });
         }
-        Inputs { width: WIDTH, reference: rows.clone(), found: rows, channels: (0..WIDTH).collect(), read: vec![true; TOKENS] }
+        Inputs {
+            width: WIDTH,
+            reference: rows.clone(),
+            found: rows,
+            channels: (0..WIDTH).collect(),
+            read: vec![true; TOKENS],
+        }
     }
 
     fn matrix() -> Matrix {

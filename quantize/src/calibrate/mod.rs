@@ -38,8 +38,8 @@ use crate::plan::{Plan, Scheme};
 use crate::report::Report;
 use crate::source::{Checkpoint, Coded};
 use linear::{Inputs, Matrix};
-use partial::Partial;
 pub use measured::Measured;
+use partial::Partial;
 use stages::{Fold, Stage};
 pub use steps::{Rescue, Steps};
 use yardstick::Yardstick;
@@ -254,7 +254,7 @@ impl Work<'_> {
         for (i, scales) in std::iter::once(None).chain(tried.iter().map(Some)).enumerate() {
             let mut with = self.clone();
             with.quantize(stage, inputs, &matrices, scales.map(Vec::as_slice))?;
-            let apart = yardstick.apart(with.model()?)?;
+            let apart = yardstick.apart(with.model()?)?.mean();
             if best.as_ref().is_none_or(|(b, ..)| apart < *b) {
                 best = Some((apart, i, with));
             }

@@ -7,9 +7,9 @@ use super::stages::{self, Stage};
 use super::{Rescue, Work};
 
 impl Work<'_> {
-    /// Leaves the products as they were whose codes cost the answers to the selection set most; their names.
+    /// Leaves the products as they were whose codes cost the logits of the selection set most; their names.
     ///
-    /// One after the other, each time that which brings the answers nearest, for a budget of bytes that which does so most
+    /// One after the other, each time that which brings the logits nearest, for a budget of bytes that which does so most
     /// for each of them. What it brings is measured beside all that are chosen already.
     pub(super) fn rescue(&mut self, reference: &Clef, said: &mut dyn FnMut(&str)) -> Result<Vec<String>> {
         let mut rescued = Vec::new();
@@ -31,7 +31,7 @@ impl Work<'_> {
             Rescue::Percent(_) => gain / size.max(1) as f64,
             _ => gain,
         };
-        let mut apart = yardstick.apart(self.model()?)?;
+        let mut apart = yardstick.apart(self.model()?)?.logits;
         // What each brought when it was last measured; nothing is measured again that would have to bring more than ever.
         let mut candidates: Vec<(f64, Stage)> = Vec::new();
         for stage in stages.into_iter().filter(|s| numbers(self, s) > 0) {
@@ -47,7 +47,7 @@ impl Work<'_> {
                 }
                 let mut without = self.clone();
                 without.uncode(stage);
-                let found = yardstick.apart(without.model()?)?;
+                let found = yardstick.apart(without.model()?)?.logits;
                 *worth = weigh(apart / found - 1.0, numbers(self, stage));
                 // What does not help is no rescue.
                 if *worth > 0.0 && best.as_ref().is_none_or(|(b, ..)| *worth > *b) {
@@ -56,7 +56,7 @@ impl Work<'_> {
             }
             let Some((_, found, without, place)) = best else { break };
             let (_, stage) = candidates.remove(place);
-            said(&format!("{} stays as it was: answers {found:.5} apart, {apart:.5} before", stage.name));
+            said(&format!("{} stays as it was: logits {found:.5} apart, {apart:.5} before", stage.name));
             budget -= numbers(self, &stage);
             products -= 1;
             apart = found;

@@ -96,7 +96,8 @@ impl Steps {
                 "bias" => steps.bias = true,
                 other => {
                     let allowed = NAMES.join(", ");
-                    let message = format!("{other:?} found, allowed: {allowed}, rescue=N, rescue=P%, all, none");
+                    let message =
+                        format!("{other:?} found, allowed: {allowed}, rescue=N, rescue=P%, all, none");
                     return Err(Error::invalid("recipe", message));
                 }
             }
@@ -147,13 +148,20 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() -> Result<()> {
-        for text in ["none", "smooth,clip,target,gptq,refit,bias", "gptq,bias", "clip,rescue=3", "smooth,search,rescue=10%"] {
+        for text in [
+            "none",
+            "smooth,clip,target,gptq,refit,bias",
+            "gptq,bias",
+            "clip,rescue=3",
+            "smooth,search,rescue=10%",
+        ] {
             assert_eq!(Steps::parse(text)?.to_string(), text);
         }
         assert_eq!(Steps::parse("all, rescue=2")?, Steps { rescue: Rescue::Products(2), ..Steps::ALL });
         assert_eq!(Steps::parse(&Steps::default().to_string())?, Steps::default());
         assert_eq!(Steps::parse("rescue=0%")?, Steps::NONE);
-        let bad = ["rescue=", "rescue=-1", "rescue=5000", "rescue=%", "rescue=51%", "rescue=300%", "rescue=1.5%"];
+        let bad =
+            ["rescue=", "rescue=-1", "rescue=5000", "rescue=%", "rescue=51%", "rescue=300%", "rescue=1.5%"];
         for bad in bad.into_iter().chain(["", "gtpq", "bias,,clip", "search", "search,gptq"]) {
             assert!(Steps::parse(bad).is_err(), "{bad}");
         }

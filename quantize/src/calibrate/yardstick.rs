@@ -7,7 +7,6 @@ use dikast_core::cpu::CpuBackend;
 use dikast_core::engine::{ClefSequence, Engine};
 use dikast_core::models::clef::Clef;
 use dikast_core::{Error, Result};
-use dikast_eval::metrics::relative_l2;
 use dikast_eval::{Example, Subject};
 
 use super::{engine, sequences};
@@ -27,21 +26,45 @@ impl Yardstick {
     pub(super) fn new(reference: &Clef, examples: &[Example]) -> Result<Self> {
         let sequences = sequences(reference, examples, "select")?;
         let mut engine = engine(reference.clone())?;
-        let answers: Vec<Answer> =
-            sequences.iter().map(|s| answer(&mut engine, s)).collect::<Result<_>>()?;
+        let answers: Vec<Answer> = sequences.iter().map(|s| answer(&mut engine, s)).collect::<Result<_>>()?;
         Ok(Self(Arc::new(sequences.into_iter().zip(answers).collect())))
     }
 
-    /// The geometric mean of two means over the examples: the relative distances of logits, and of hidden states.
-    pub(super) fn apart(&self, model: Clef) -> Result<f64> {
+    /// `‖a − b‖₂ / ‖b‖₂` of all logits, and of all hidden states. Over all examples together: the mean of their own
+    /// distances hangs on the few with small logits.
+    pub(super) fn apart(&self, model: Clef) -> Result<Apart> {
         let mut engine = engine(model)?;
-        let (mut logits, mut hidden) = (0.0, 0.0);
+        let (mut logits, mut hidden) = ([0.0; 2], [0.0; 2]);
         for (sequence, wanted) in self.0.iter() {
             let found = answer(&mut engine, sequence)?;
-            logits += relative_l2(&found.logits, &wanted.logits);
-            hidden += relative_l2(&found.hidden, &wanted.hidden);
+            add(&mut logits, &found.logits, &wanted.logits);
+            add(&mut hidden, &found.hidden, &wanted.hidden);
         }
-        Ok((logits * hidden).sqrt() / self.0.len().max(1) as f64)
+        let root = |[square, norm]: [f64; 2]| (square / norm.max(f64::MIN_POSITIVE)).sqrt();
+        Ok(Apart { logits: root(logits), hidden: root(hidden) })
+    }
+}
+
+/// How far answers are apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Apart {
+    pub(super) logits: f64,
+    pub(super) hidden: f64,
+}
+
+impl Apart {
+    /// Both, on the same footing.
+    pub(super) fn mean(self) -> f64 {
+        (self.logits * self.hidden).sqrt()
+    }
+}
+
+/// Adds the squares of the differences and of what is wanted.
+fn add(sums: &mut [f64; 2], found: &[f32], wanted: &[f32]) {
+    for (a, b) in found.iter().zip(wanted) {
+        let (a, b) = (f64::from(*a), f64::from(*b));
+        sums[0] += (a - b) * (a - b);
+        sums[1] += b * b;
     }
 }
 
