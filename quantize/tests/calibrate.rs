@@ -115,7 +115,7 @@ fn answers_to_a_set_held_back_choose_smoothing_and_rescue() {
     let (calibrate, report) = (examples("autumn", 10), examples("summer", 3));
     let sets = Sets { calibrate: &calibrate, select: &[], report: &report };
     let mut lines = Vec::new();
-    let steps = Steps { rescue: Rescue::Percent(20), ..Steps::default() };
+    let steps = Steps { search: true, rescue: Rescue::Percent(20), ..Steps::default() };
     let done = dikast_quantize::calibrate(source(), dir.path(), &options(), steps, sets, &mut |line| {
         lines.push(line.to_owned());
     })
