@@ -161,7 +161,7 @@ fn calibration_is_refused_by_name_where_it_cannot_be() {
     let calibrate = |file: &str, more: &[&str]| -> Vec<String> {
         ["--group-size", "64", "--calibrate", file].iter().chain(more).map(|s| (*s).to_owned()).collect()
     };
-    let cases: Vec<(Vec<String>, &[&str])> = vec![
+    let cases: [(Vec<String>, &[&str]); 14] = [
         (calibrate(&few, &["--recipe", "gtpq"]), &["recipe", "gtpq", "gptq", "rescue=P%"]),
         (calibrate(&few, &["--recipe", "rescue=80%"]), &["recipe", "rescue=80%", "50%"]),
         (calibrate(&few, &["--recipe", "rescue=-3"]), &["recipe", "rescue=-3", "1024"]),
