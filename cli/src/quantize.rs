@@ -87,12 +87,14 @@ fn calibrated(args: &QuantizeArgs, options: &Options) -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{}: {} matrices in {}, calibrated ({steps}) on {} of {} tokens, in {:.1} s; read again, all sums match",
+        "{}: {} matrices in {}, calibrated ({steps}) on {} of {} tokens, chosen by {} others, in {:.1} s; read again, \
+         all sums match",
         visible(&args.out.display().to_string()),
         HumanCount(done.report.quantized as u64),
         options.scheme.name(),
-        counted(calibrate.len() as u64, "example"),
+        counted(done.calibrate as u64, "example"),
         HumanCount(done.tokens as u64),
+        done.select,
         started.elapsed().as_secs_f64(),
     )
     .map_err(Failure::Stdout)?;

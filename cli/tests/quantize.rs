@@ -138,3 +138,51 @@ fn the_other_schemes() {
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
+
+#[test]
+fn calibration_is_refused_by_name_where_it_cannot_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = |id: usize, state: &str| {
+        format!(
+            "{{\"id\": \"{id}\", \"state\": \"{state}\", \"questions\": {{\"q\": {{\"type\": \"noul\", \
+             \"instructions\": \"Is it cold?\"}}}}}}\n"
+        )
+    };
+    let file = |name: &str, text: String| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        arg(&path).to_owned()
+    };
+    let few = file("few.jsonl", record(1, "a lamp") + &record(2, "two rivers"));
+    let same = file("same.jsonl", record(9, "Two  RIVERS!"));
+    let empty = file("empty.jsonl", String::new());
+    let broken = file("broken.jsonl", "{\"state\": 1}\n".to_owned());
+    let missing = arg(&dir.path().join("missing.jsonl")).to_owned();
+    let calibrate = |file: &str, more: &[&str]| -> Vec<String> {
+        ["--group-size", "64", "--calibrate", file].iter().chain(more).map(|s| (*s).to_owned()).collect()
+    };
+    let cases: [(Vec<String>, &[&str]); 14] = [
+        (calibrate(&few, &["--recipe", "gtpq"]), &["recipe", "gtpq", "gptq", "rescue=P%"]),
+        (calibrate(&few, &["--recipe", "rescue=80%"]), &["recipe", "rescue=80%", "50%"]),
+        (calibrate(&few, &["--recipe", "rescue=-3"]), &["recipe", "rescue=-3", "1024"]),
+        (calibrate(&few, &["--recipe", "search"]), &["recipe", "search", "smooth"]),
+        (calibrate(&few, &[]), &["select", "2 of the calibration set"]),
+        (calibrate(&few, &["--recipe", "gptq", "--report", &same]), &["report", "calibrate set", "same"]),
+        (calibrate(&few, &["--select", &same]), &["select", "calibrate set", "same"]),
+        (calibrate(&few, &["--recipe", "gptq", "--select", &same, "--report", &same]), &["same"]),
+        (calibrate(&empty, &[]), &["empty.jsonl"]),
+        (calibrate(&broken, &[]), &["broken.jsonl", "1"]),
+        (calibrate(&missing, &[]), &["missing.jsonl"]),
+        (calibrate(&few, &["--requantize"]), &["--requantize", "--calibrate"]),
+        (vec!["--report".to_owned(), few.clone()], &["--calibrate"]),
+        (vec!["--recipe".to_owned(), "gptq".to_owned()], &["--calibrate"]),
+    ];
+    let out = dir.path().join("refused");
+    for (more, words) in cases {
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        let outcome = quantize(&fixture(), &out, &more);
+        assert_eq!(outcome.code, 2, "{more:?}: {}", outcome.err);
+        assert!(words.iter().all(|w| outcome.err.contains(w)), "{words:?} of {more:?}: {}", outcome.err);
+        assert!(!out.exists(), "{more:?}");
+    }
+}

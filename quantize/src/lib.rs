@@ -22,7 +22,7 @@ mod report;
 mod source;
 mod write;
 
-pub use calibrate::{Calibrated, Measured, Sets, Steps, calibrate};
+pub use calibrate::{Calibrated, Measured, Rescue, Sets, Steps, calibrate};
 pub use convert::{Options, convert, is_output};
 pub use family::expected_tensors;
 pub use pattern::Pattern;

@@ -1,18 +1,49 @@
 //! Calibration of a small random model.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::LazyLock;
 
 use dikast_core::Error;
 use dikast_core::checkpoint::{Checks, ModelFiles, StoredType, Weights};
 use dikast_core::numerics::hadamard::Group;
 use dikast_eval::{Example, ReadOptions, read};
 use dikast_quantize::{
-    Calibrated, Options, Pattern, Scheme, Sets, Steps, calibrate, convert, expected_tensors,
+    Calibrated, Options, Pattern, Rescue, Scheme, Sets, Steps, calibrate, convert, expected_tensors,
 };
+use safetensors::SafeTensors;
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/clef-tiny/model")
+/// Two layers of the fixture, one of each kind: half of the time is enough to see every step.
+fn source() -> &'static Path {
+    static SOURCE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().expect("a folder");
+        two_layers(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/clef-tiny/model"), dir.path());
+        dir
+    });
+    SOURCE.path()
+}
+
+/// Copies a model with its third and fourth layers only.
+fn two_layers(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("the fixture") {
+        let entry = entry.expect("a file");
+        fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+    }
+    let config = fs::read(from.join("config.json")).expect("there");
+    let mut config: serde_json::Value = serde_json::from_slice(&config).expect("JSON");
+    config["text_config"]["num_hidden_layers"] = 2.into();
+    config["text_config"]["layer_types"] = serde_json::json!(["linear_attention", "full_attention"]);
+    fs::write(to.join("config.json"), config.to_string()).expect("written");
+    let weights = fs::read(from.join("model.safetensors")).expect("there");
+    let weights = SafeTensors::deserialize(&weights).expect("safetensors");
+    let kept = weights.iter().filter_map(|(name, tensor)| {
+        let Some((path, rest)) = name.split_once(".layers.") else { return Some((name.to_owned(), tensor)) };
+        let (layer, rest) = rest.split_once('.')?;
+        let layer = layer.parse::<usize>().ok()?.checked_sub(2).filter(|l| *l < 2)?;
+        Some((format!("{path}.layers.{layer}.{rest}"), tensor))
+    });
+    let bytes = safetensors::serialize(kept, None).expect("written");
+    fs::write(to.join("model.safetensors"), bytes).expect("written");
 }
 
 /// Made-up records: `count` states of words that begin with `first`.
@@ -40,7 +71,7 @@ fn options() -> Options {
 
 fn run(target: &Path, options: &Options, steps: &str, sets: Sets<'_>) -> dikast_core::Result<Calibrated> {
     fs::create_dir_all(target).expect("a folder");
-    calibrate(&source(), target, options, Steps::parse(steps)?, sets, &mut |_| {})
+    calibrate(source(), target, options, Steps::parse(steps)?, sets, &mut |_| {})
 }
 
 fn weights(dir: &Path) -> Weights {
@@ -66,7 +97,7 @@ fn calibrated_codes_are_nearer_to_the_unquantized_model() {
 
     // It loads as it is, with biases, and says what was done.
     let weights = weights(&target);
-    let storage = weights.storage("model.language_model.layers.7.mlp.down_proj").expect("there");
+    let storage = weights.storage("model.language_model.layers.1.mlp.down_proj").expect("there");
     if storage.dtype == StoredType::I8 {
         assert!(storage.bias.is_some() && storage.rotation == Group::new(64));
     }
@@ -76,6 +107,49 @@ fn calibrated_codes_are_nearer_to_the_unquantized_model() {
     assert_eq!(provenance["calibration"]["report"]["examples"], 3);
     let card = fs::read_to_string(target.join("MODEL_CARD.md")).expect("a card");
     assert!(card.contains("mean relative hidden L2"), "{card}");
+}
+
+#[test]
+fn answers_to_a_set_held_back_choose_smoothing_and_rescue() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (calibrate, report) = (examples("autumn", 10), examples("summer", 3));
+    let sets = Sets { calibrate: &calibrate, select: &[], report: &report };
+    let mut lines = Vec::new();
+    let steps = Steps { search: true, rescue: Rescue::Percent(20), ..Steps::default() };
+    let done = dikast_quantize::calibrate(source(), dir.path(), &options(), steps, sets, &mut |line| {
+        lines.push(line.to_owned());
+    })
+    .expect("calibrated");
+    assert_eq!((done.calibrate, done.select), (8, 2));
+    // Four products a layer.
+    assert_eq!(lines.iter().filter(|l| l.contains("smoothed")).count(), 8, "{lines:?}");
+    let measured = done.measured.expect("a report set");
+    assert!(measured.hidden.value < -0.1 && measured.logits.value < 0.0, "{measured:?}");
+    let [low, high] = measured.hidden.interval.expect("several examples");
+    assert!(low <= measured.hidden.value && measured.hidden.value <= high);
+
+    // What stays costs no more than what was allowed, and stands in the file as numbers.
+    let (all, kept) = numbers(&weights(dir.path()));
+    assert!(!done.rescued.is_empty() && kept > 0 && kept * 5 <= all, "{kept} of {all}: {:?}", done.rescued);
+    assert!(measured.bytes.1 > measured.bytes.0, "{:?}", measured.bytes);
+    let provenance: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("provenance.json")).expect("there")).expect("JSON");
+    assert_eq!(provenance["calibration"]["select"]["examples"], 2);
+    assert_eq!(provenance["calibration"]["measured"]["tensor_bytes"]["calibrated"], measured.bytes.1);
+}
+
+/// Numbers of the layers' projections, and how many of them are no codes.
+fn numbers(weights: &Weights) -> (usize, usize) {
+    let mut found = (0, 0);
+    for (name, tensor) in weights.iter() {
+        let kind = name.strip_suffix("_proj.weight").or(name.strip_suffix("_proj_qkv.weight"));
+        if kind.or(name.strip_suffix("_proj_z.weight")).is_some_and(|n| n.contains(".layers.")) {
+            let size: usize = tensor.shape.iter().product();
+            found.0 += size;
+            found.1 += if tensor.dtype == StoredType::I8 { 0 } else { size };
+        }
+    }
+    found
 }
 
 #[test]
@@ -102,7 +176,7 @@ fn without_a_step_the_codes_are_the_naive_ones() {
     let options = Options { keep, ..options() };
     run(&none, &options, "none", sets).expect("written");
     fs::create_dir(&plain).expect("a folder");
-    convert(&source(), &plain, options, &mut |_, _| {}).expect("converted");
+    convert(source(), &plain, options, &mut |_, _| {}).expect("converted");
     let all = |w: &Weights| -> Vec<(String, Vec<u8>)> {
         w.iter().map(|(n, t)| (n.to_owned(), t.bytes.to_vec())).collect()
     };
@@ -113,7 +187,7 @@ fn without_a_step_the_codes_are_the_naive_ones() {
 fn kept_matrices_follow_the_smoothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let (set, report) = (examples("autumn", 5), examples("summer", 2));
-    let keep = ["*.layers.1.mlp.*", "*.v_proj", "*.layers.2.linear_attn.*"];
+    let keep = ["*.layers.1.mlp.*", "*.v_proj", "*.layers.0.linear_attn.*"];
     let keep = keep.map(|p| Pattern::new(p).expect("a pattern")).to_vec();
     let sets = Sets { calibrate: &set, select: &[], report: &report };
     let done = run(dir.path(), &Options { keep, ..options() }, "smooth", sets).expect("calibrated");

@@ -39,12 +39,13 @@ pub(crate) struct QuantizeArgs {
     /// small models); may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) calibrate: Vec<PathBuf>,
-    /// Steps of the calibration with commas between: smooth, clip, target, gptq, refit, bias, and rescue=N, which leaves the
-    /// N products as they were whose codes cost most; all is every one but the last, none is none. Target, refit and bias
-    /// follow the examples closely: measure with --report whether they help.
-    #[arg(long, value_name = "STEPS", default_value = "smooth,clip,gptq", requires = "calibrate")]
+    /// Steps of the calibration with commas between: smooth, search, clip, target, gptq, refit, bias, and rescue=N, which
+    /// leaves the N products as they were whose codes cost most, or rescue=P%, so many that they hold no more than P percent
+    /// of the numbers; all is every one that chooses nothing by answers, none is none. Target and refit follow the examples
+    /// closely: measure with --report whether they help.
+    #[arg(long, value_name = "STEPS", default_value_t = dikast_quantize::Steps::default().to_string(), requires = "calibrate")]
     pub(crate) recipe: String,
-    /// Examples by which rescue chooses; none of the others.
+    /// Examples by which search and rescue choose; none of the others. Without it, every fifth of --calibrate.
     #[arg(long, value_name = "FILE", requires = "calibrate")]
     pub(crate) select: Vec<PathBuf>,
     /// Examples on which the result is measured, beside the scheme without calibration; none of the others.

@@ -5,12 +5,15 @@
 //!
 //! ```text
 //! smooth   s_j = rms(x_j)^α / max|W_j|^(1−α), mean of ln s 0; W ← W·s, X ← X/s     the α with the least error of X·Wᵀ
+//! search   the α, or none, with which the answers to the selection set are nearest
 //! target   W ← argmin ‖X_r·Wᵀ − X̂·W'ᵀ‖² + λ‖W' − W‖²
 //! clip     the scale c·max|w|/127 of each row with the least (w−ŵ)ᵀ·H·(w−ŵ)        H = mean of x̂ᵀ·x̂
 //! gptq     codes input by input, the error spread over those that follow
 //! refit    scale ← scale · cov(y_r, y)/var(y)                                      y_r = X_r·Wᵀ, y = X̂·Ŵᵀ
 //! bias     b = mean of y_r − y
 //! ```
+//!
+//! The last two over the rows that the head reads by themselves: questions, options, the last token.
 
 use dikast_core::numerics::hadamard::{self, Group};
 use dikast_core::numerics::int8::{Int8Mode, SCALE_FLOOR, quantize_row, quantize_weight_row};
@@ -22,14 +25,17 @@ use super::steps::Steps;
 use crate::source::Coded;
 
 /// Shares of the activation in the scales of input channels that are tried.
-const ALPHAS: [f64; 3] = [0.25, 0.5, 0.75];
+pub(super) const ALPHAS: [f64; 3] = [0.25, 0.5, 0.75];
 /// Tokens on which they are tried.
 const TRIED: usize = 2048;
 /// Shares of a row's largest value that are tried as what the largest code stands for.
 const CLIPS: std::ops::RangeInclusive<u32> = 80..=100;
 const CLIP_STEP: usize = 2;
-/// Of the mean of the diagonal of `H`, added to it.
-const DAMPING: f64 = 0.01;
+/// Of the mean of the diagonal of `H`, added to it before codes are chosen. Activations are codes, whose rounding is in `H`
+/// already, so that little more is needed.
+const DAMPING: f64 = 0.001;
+/// The same where weights are fitted to outputs.
+const RIDGE: f64 = 0.01;
 /// A fitted scale is not further from the first one.
 const REFIT: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
@@ -45,6 +51,7 @@ pub(super) struct Matrix {
 }
 
 /// The rows that the matrices read.
+#[derive(Debug, Clone)]
 pub(super) struct Inputs {
     pub(super) width: usize,
     /// Under the layers quantized so far.
@@ -53,21 +60,28 @@ pub(super) struct Inputs {
     pub(super) reference: Vec<f32>,
     /// For each input, the scale that it shares with others: what computes the input has one number for them.
     pub(super) channels: Vec<usize>,
+    /// Which of the rows the head reads by themselves.
+    pub(super) read: Vec<bool>,
 }
 
 impl Inputs {
     fn tokens(&self) -> usize {
         self.found.len() / self.width.max(1)
     }
+
+    /// The scale of each input.
+    fn spread(&self, scales: &[f32]) -> Vec<f32> {
+        self.channels.iter().map(|c| scales[*c]).collect()
+    }
+
+    /// The rows that the head reads of rows of some width.
+    fn read<'a>(&'a self, rows: &'a [f32], width: usize) -> impl Iterator<Item = &'a [f32]> {
+        rows.chunks_exact(width.max(1)).zip(&self.read).filter(|(_, read)| **read).map(|(row, _)| row)
+    }
 }
 
-/// Finds scales of input channels and multiplies the matrices by them; the input is divided. One scale a channel, `None`
-/// where none is better than no scales.
-pub(super) fn smooth(
-    inputs: &mut Inputs,
-    matrices: &mut [Matrix],
-    group: Option<Group>,
-) -> Result<Option<Vec<f32>>> {
+/// Scales of input channels that may be tried, one list for each share of the activation.
+pub(super) fn smoothings(inputs: &Inputs, matrices: &[Matrix]) -> Vec<Vec<f32>> {
     let channels = inputs.channels.iter().max().map_or(0, |c| c + 1);
     let width = inputs.width;
     let (mut squares, mut members, mut largest) =
@@ -86,33 +100,45 @@ pub(super) fn smooth(
     let tokens = inputs.tokens().max(1) as f64;
     let rms: Vec<f64> =
         squares.iter().zip(&members).map(|(s, n)| (s / (tokens * (*n).max(1) as f64)).sqrt()).collect();
-    let step = inputs.tokens().div_ceil(TRIED).max(1);
-    let tried: Vec<f32> = inputs.found.chunks_exact(width).step_by(step).flatten().copied().collect();
-    let mut best = (loss(&tried, matrices, &vec![1.0; width], group)?, None);
-    for alpha in ALPHAS {
+    let scales = |alpha: f64| {
         // A channel that is always zero, or that nobody reads, keeps its scale.
         let log = |c: usize| match rms[c] > 0.0 && largest[c] > 0.0 {
             true => alpha * rms[c].ln() - (1.0 - alpha) * largest[c].ln(),
             false => 0.0,
         };
         let mean = (0..channels).map(log).sum::<f64>() / channels.max(1) as f64;
-        let scales: Vec<f32> = (0..channels).map(|c| (log(c) - mean).clamp(-6.0, 6.0).exp() as f32).collect();
-        let spread: Vec<f32> = inputs.channels.iter().map(|c| scales[*c]).collect();
-        let found = loss(&tried, matrices, &spread, group)?;
+        (0..channels).map(|c| (log(c) - mean).clamp(-6.0, 6.0).exp() as f32).collect()
+    };
+    ALPHAS.into_iter().map(scales).collect()
+}
+
+/// The scales with which the products themselves are nearest; `None` where none is better than no scales.
+pub(super) fn nearest_products(
+    inputs: &Inputs,
+    matrices: &[Matrix],
+    group: Option<Group>,
+) -> Result<Option<Vec<f32>>> {
+    let step = inputs.tokens().div_ceil(TRIED).max(1);
+    let tried: Vec<f32> = inputs.found.chunks_exact(inputs.width).step_by(step).flatten().copied().collect();
+    let mut best = (loss(&tried, matrices, &vec![1.0; inputs.width], group)?, None);
+    for scales in smoothings(inputs, matrices) {
+        let found = loss(&tried, matrices, &inputs.spread(&scales), group)?;
         if found < best.0 {
             best = (found, Some(scales));
         }
     }
-    if let Some(scales) = &best.1 {
-        let spread: Vec<f32> = inputs.channels.iter().map(|c| scales[*c]).collect();
-        divide(&mut inputs.found, &spread);
-        for m in matrices {
-            m.weight
-                .chunks_exact_mut(width)
-                .for_each(|row| row.iter_mut().zip(&spread).for_each(|(w, s)| *w *= s));
-        }
-    }
     Ok(best.1)
+}
+
+/// Multiplies the matrices by scales of the input's channels; the input is divided.
+pub(super) fn smooth(inputs: &mut Inputs, matrices: &mut [Matrix], scales: &[f32]) {
+    let spread = inputs.spread(scales);
+    divide(&mut inputs.found, &spread);
+    for m in matrices {
+        m.weight
+            .par_chunks_exact_mut(inputs.width)
+            .for_each(|row| row.iter_mut().zip(&spread).for_each(|(w, s)| *w *= s));
+    }
 }
 
 /// Divides every row.
@@ -171,22 +197,28 @@ pub(super) fn quantize(
     steps: Steps,
 ) -> Result<Vec<Coded>> {
     let (width, tokens) = (inputs.width, inputs.tokens());
+    if steps == Steps::NONE {
+        return Ok(matrices.iter().map(|m| naive(m, width, group)).collect());
+    }
     let coded = activations(&inputs.found, width, group)?;
     let needs = steps.clip || steps.gptq || steps.target;
-    let mut h = if needs { moments(&coded, &coded, (tokens, width, width)) } else { Vec::new() };
-    let damping = DAMPING * (0..width).map(|i| h.get(i * width + i).copied().unwrap_or(0.0)).sum::<f64>()
-        / width.max(1) as f64;
+    let h = if needs { moments(&coded, &coded, (tokens, width, width)) } else { Vec::new() };
+    let mean =
+        (0..width).map(|i| h.get(i * width + i).copied().unwrap_or(0.0)).sum::<f64>() / width.max(1) as f64;
     // An input that never was anything but zero still needs a positive diagonal.
-    let damping = damping.max(f64::MIN_POSITIVE.sqrt());
-    (0..width).for_each(|i| h.get_mut(i * width + i).into_iter().for_each(|d| *d += damping));
-    let inverse = if steps.gptq || steps.target { inverse(&cholesky(&h, width)?, width) } else { Vec::new() };
+    let ridge = |share: f64| (share * mean).max(f64::MIN_POSITIVE.sqrt());
+    let inverted = |share: f64| -> Result<Vec<f64>> {
+        let mut h = h.clone();
+        (0..width).for_each(|i| h[i * width + i] += ridge(share));
+        Ok(inverse(&cholesky(&h, width)?, width))
+    };
     // The upper factor of the inverse: U with Uᵀ·U = H⁻¹.
-    let upper = if steps.gptq { transposed(&cholesky(&inverse, width)?, width) } else { Vec::new() };
+    let upper =
+        if steps.gptq { transposed(&cholesky(&inverted(DAMPING)?, width)?, width) } else { Vec::new() };
     let crossed = if steps.target {
         let mut rows = inputs.reference.clone();
         if let Some(scales) = scales {
-            let spread: Vec<f32> = inputs.channels.iter().map(|c| scales[*c]).collect();
-            divide(&mut rows, &spread);
+            divide(&mut rows, &inputs.spread(scales));
         }
         rows.par_chunks_exact_mut(width).for_each(|row| {
             if let Some(group) = group {
@@ -194,9 +226,9 @@ pub(super) fn quantize(
             }
         });
         let mut crossed = moments(&rows, &coded, (tokens, width, width));
-        (0..width).for_each(|i| crossed[i * width + i] += damping);
+        (0..width).for_each(|i| crossed[i * width + i] += ridge(RIDGE));
         // W·C·H⁻¹ for every W at once.
-        product(&crossed, &inverse, (width, width, width))
+        product(&crossed, &inverted(RIDGE)?, (width, width, width))
     } else {
         Vec::new()
     };
@@ -210,15 +242,16 @@ pub(super) fn quantize(
             if steps.target {
                 w = product(&w, &crossed, (m.rows, width, width));
             }
-            let scales = row_scales(&w, &h, (m.rows, width), steps.clip);
+            // Where errors are spread, that is what a scale is judged by.
+            let mut scales = row_scales(&w, &h, (m.rows, width), steps.clip && !steps.gptq);
             let mut codes = vec![0_i8; w.len()];
-            codes.par_chunks_exact_mut(width).zip(w.par_chunks_exact_mut(width)).zip(&scales).for_each(
-                |((codes, row), scale)| {
-                    if steps.gptq {
-                        spread_errors(row, *scale, &upper, codes);
-                    } else {
-                        row.iter().zip(codes).for_each(|(v, c)| *c = nearest(*v, *scale));
+            codes.par_chunks_exact_mut(width).zip(w.par_chunks_exact(width)).zip(&mut scales).for_each(
+                |((codes, row), scale)| match (steps.gptq, steps.clip) {
+                    (true, true) => *scale = spread_errors_clipped(row, *scale, &upper, codes),
+                    (true, false) => {
+                        spread_errors(&mut row.to_vec(), *scale, &upper, codes);
                     }
+                    (false, _) => row.iter().zip(codes).for_each(|(v, c)| *c = nearest(*v, *scale)),
                 },
             );
             let mut found = Coded { codes, scales, bias: None };
@@ -228,6 +261,17 @@ pub(super) fn quantize(
             Ok(found)
         })
         .collect()
+}
+
+/// The codes of the quantizer without calibration.
+pub(super) fn naive(m: &Matrix, width: usize, group: Option<Group>) -> Coded {
+    let mut codes = vec![0_i8; m.weight.len()];
+    let scales = codes
+        .par_chunks_exact_mut(width)
+        .zip(m.weight.par_chunks_exact(width))
+        .map(|(codes, row)| quantize_weight_row(row, group, &mut vec![0.0; width], codes))
+        .collect();
+    Coded { codes, scales, bias: None }
 }
 
 fn nearest(value: f64, scale: f32) -> i8 {
@@ -267,27 +311,48 @@ fn row_scales(w: &[f64], h: &[f64], (rows, width): (usize, usize), clip: bool) -
     best.into_iter().map(|(_, scale)| scale).collect()
 }
 
-/// Rounds a row input by input; the error of each is spread over those that follow, by the upper factor of `H⁻¹`.
-fn spread_errors(row: &mut [f64], scale: f32, upper: &[f64], codes: &mut [i8]) {
+/// Rounds a row input by input; the error of each is spread over those that follow, by the upper factor of `H⁻¹`. The
+/// error of the outputs that is left.
+fn spread_errors(row: &mut [f64], scale: f32, upper: &[f64], codes: &mut [i8]) -> f64 {
     let width = row.len();
+    let mut left = 0.0;
     for j in 0..width {
         codes[j] = nearest(row[j], scale);
         let line = &upper[j * width..(j + 1) * width];
         let error = (row[j] - f64::from(codes[j]) * f64::from(scale)) / line[j];
         row[j + 1..].iter_mut().zip(&line[j + 1..]).for_each(|(v, u)| *v -= error * u);
+        left += error * error;
     }
+    left
 }
 
-/// Fits scales and biases of the rows to the outputs of the unquantized model.
+/// The same with the share of the scale that leaves the least; the scale.
+fn spread_errors_clipped(row: &[f64], scale: f32, upper: &[f64], codes: &mut [i8]) -> f32 {
+    let (mut best, mut tried) = ((f64::INFINITY, scale), vec![0_i8; row.len()]);
+    for percent in CLIPS.rev().step_by(2 * CLIP_STEP) {
+        let scale = (scale * percent as f32 / 100.0).max(SCALE_FLOOR);
+        let left = spread_errors(&mut row.to_vec(), scale, upper, &mut tried);
+        if left < best.0 {
+            best = (left, scale);
+            codes.copy_from_slice(&tried);
+        }
+    }
+    best.1
+}
+
+/// Fits scales and biases of the rows to the outputs of the unquantized model, where the head reads them.
 fn fit(found: &mut Coded, coded: &[f32], inputs: &Inputs, m: &Matrix, steps: Steps) {
-    let (width, tokens, rows) = (inputs.width, inputs.tokens(), m.rows);
+    let (width, rows) = (inputs.width, m.rows);
+    let own: Vec<f32> = inputs.read(coded, width).flatten().copied().collect();
+    let reference: Vec<f32> = inputs.read(&inputs.reference, width).flatten().copied().collect();
+    let tokens = own.len() / width.max(1);
     if tokens == 0 {
         return;
     }
     let values: Vec<f32> = found.codes.iter().map(|c| f32::from(*c)).collect();
     // Without the scales, which come last.
-    let raw = product_transposed(coded, &values, (tokens, width, rows));
-    let wanted = product_transposed(&inputs.reference, &m.original, (tokens, width, rows));
+    let raw = product_transposed(&own, &values, (tokens, width, rows));
+    let wanted = product_transposed(&reference, &m.original, (tokens, width, rows));
     let means = |all: &[f32]| -> Vec<f64> {
         let mut sums = vec![0.0; rows];
         for row in all.chunks_exact(rows) {
@@ -347,7 +412,13 @@ mod tests {
                 .enumerate()
                 .for_each(|(j, v)| *v = (*v + 0.3) * if j % 16 == 5 { 20.0 } else { 1.0 });
         }
-        Inputs { width: WIDTH, reference: rows.clone(), found: rows, channels: (0..WIDTH).collect() }
+        Inputs {
+            width: WIDTH,
+            reference: rows.clone(),
+            found: rows,
+            channels: (0..WIDTH).collect(),
+            read: vec![true; TOKENS],
+        }
     }
 
     fn matrix() -> Matrix {
@@ -359,8 +430,13 @@ mod tests {
     fn error(steps: Steps) -> f64 {
         let group = Group::new(16);
         let (mut inputs, mut matrices) = (inputs(), vec![matrix()]);
-        let scales =
-            if steps.smooth { smooth(&mut inputs, &mut matrices, group).expect("finite") } else { None };
+        let scales = match steps.smooth {
+            true => nearest_products(&inputs, &matrices, group).expect("finite"),
+            false => None,
+        };
+        if let Some(scales) = &scales {
+            smooth(&mut inputs, &mut matrices, scales);
+        }
         let found = quantize(&inputs, &matrices, scales.as_deref(), group, steps).expect("finite");
         let coded = activations(&inputs.found, WIDTH, group).expect("finite");
         let mut values = Vec::new();

@@ -5,16 +5,19 @@
 //!
 //! ```text
 //! calibration set ─► inputs of each product, in both models ─► smooth, target, clip, gptq, refit, bias ─► codes
-//! selection set   ─► products that are better left alone (rescue)
+//! selection set   ─► how each product is smoothed (search), products that are better left alone (rescue)
 //! report set      ─► agreement and distances, before and after, never looked at before
 //! ```
 
 mod algebra;
 mod linear;
+mod measured;
 mod partial;
+mod rescue;
 mod sets;
 mod stages;
 mod steps;
+mod yardstick;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,21 +30,22 @@ use dikast_core::models::clef::Clef;
 use dikast_core::numerics::hadamard::Group;
 use dikast_core::{Error, Result};
 use dikast_eval::metrics::relative_l2;
-use dikast_eval::{Blocks, Comparison, Example, Limits, Subject, evaluate, summarize};
-use serde_json::json;
+use dikast_eval::{Blocks, Example, Subject};
 
-use crate::convert::{Job, Notes, Options, check_sums};
+use crate::convert::{Job, Options, check_sums};
 use crate::family;
 use crate::plan::{Plan, Scheme};
 use crate::report::Report;
 use crate::source::{Checkpoint, Coded};
 use linear::{Inputs, Matrix};
+pub use measured::Measured;
 use partial::Partial;
 use stages::{Fold, Stage};
-pub use steps::Steps;
+pub use steps::{Rescue, Steps};
+use yardstick::Yardstick;
 
 /// Version of the recipe.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Most tokens of a calibration set: their activations are kept in memory.
 const MOST_TOKENS: usize = 1 << 16;
 
@@ -50,19 +54,11 @@ const MOST_TOKENS: usize = 1 << 16;
 pub struct Sets<'a> {
     /// From which codes are found.
     pub calibrate: &'a [Example],
-    /// By which products are chosen that stay as they were; needed only for that.
+    /// By which the steps choose that choose by answers. Where it is empty and they need it, every fifth example of the
+    /// calibration set is it, and no longer in that one.
     pub select: &'a [Example],
     /// On which the result is measured; may be empty.
     pub report: &'a [Example],
-}
-
-/// What was measured on the report set, against the unquantized model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
-    /// The same scheme without any step.
-    pub naive: Comparison,
-    /// With the steps.
-    pub calibrated: Comparison,
 }
 
 /// What a calibration did.
@@ -74,6 +70,10 @@ pub struct Calibrated {
     pub measured: Option<Measured>,
     /// Products that stay as they were.
     pub rescued: Vec<String>,
+    /// Examples from which the codes were found.
+    pub calibrate: usize,
+    /// Examples by which was chosen.
+    pub select: usize,
     /// Tokens of the calibration set.
     pub tokens: usize,
 }
@@ -104,9 +104,18 @@ pub fn calibrate(
     if sets.calibrate.is_empty() {
         return Err(Error::invalid("calibrate", "no examples found, at least one is needed"));
     }
-    if steps.rescue > 0 && sets.select.is_empty() {
-        return Err(Error::invalid("select", "no examples found, but rescue needs some"));
-    }
+    let (own, held) = sets::held_back(sets.calibrate);
+    let sets = match steps.choose() && sets.select.is_empty() {
+        true if held.is_empty() => {
+            let message = format!(
+                "no examples found, and {} of the calibration set are too few to hold some back; search and rescue need some",
+                sets.calibrate.len()
+            );
+            return Err(Error::invalid("select", message));
+        }
+        true => Sets { calibrate: &own, select: &held, ..sets },
+        false => sets,
+    };
     let files = ModelFiles::open(source)?;
     if !family::is_clef(&files)? {
         return Err(Error::invalid(
@@ -121,36 +130,50 @@ pub fn calibrate(
     // Refuses what cannot be quantized before any work is done.
     let naive_plan = Plan::keeping(&expected, options.scheme, options.shard_bytes, &base, &options.keep)?;
     let reference = Clef::load(&files)?;
+    let yardstick = match steps.choose() {
+        true => Some(Yardstick::new(&reference, sets.select)?),
+        false => None,
+    };
     let mut work = Work {
         files: &files,
         expected: &expected,
         options,
         group,
         steps,
+        yardstick,
         partial: Partial { base, changed: BTreeMap::new(), coded: BTreeMap::new() },
         weights: BTreeMap::new(),
         coded_modules: naive_plan.items().filter_map(|i| i.int8().map(|(m, _)| m.to_owned())).collect(),
     };
     let tokens = work.find_codes(&reference, sets.calibrate, said)?;
-    let rescued = work.rescue(&reference, sets.select, said)?;
+    let rescued = work.rescue(&reference, said)?;
+    let plan = Plan::new(&expected, options.scheme, options.shard_bytes, &work.partial)?;
     let measured = match sets.report {
         [] => None,
-        report => Some(work.measure(&reference, report, said)?),
+        report => {
+            said("measuring on the report set");
+            let bytes = (naive_plan.tensor_bytes(), plan.tensor_bytes());
+            Some(Measured::new(work.naive()?, work.model()?, &reference, report, bytes)?)
+        }
     };
     let recipe = Recipe { name: steps.to_string(), version: VERSION };
-    let plan = Plan::new(&expected, options.scheme, options.shard_bytes, &work.partial)?;
-    let notes = notes(steps, sets, tokens, &rescued, measured.as_ref());
+    let notes = measured::notes(steps, sets, tokens, &rescued, measured.as_ref());
     let job = Job { source, target, files: &files, expected: &expected, weights: &weights, options };
     let report = job.write(&plan, &recipe, &work.partial, None, Some(&notes), &mut |_, _| {})?;
-    Ok(Calibrated { report, measured, rescued, tokens })
+    let (calibrate, select) = (sets.calibrate.len(), sets.select.len());
+    Ok(Calibrated { report, measured, rescued, calibrate, select, tokens })
 }
 
+/// A calibration on its way.
+#[derive(Clone)]
 struct Work<'a> {
     files: &'a ModelFiles,
     expected: &'a dikast_core::checkpoint::Expected,
     options: &'a Options,
     group: Option<Group>,
     steps: Steps,
+    /// The selection set, where a step chooses by it.
+    yardstick: Option<Yardstick>,
     partial: Partial,
     /// The matrices of the products done so far as numbers, with the scales that were folded into them.
     weights: BTreeMap<String, Vec<f32>>,
@@ -172,6 +195,7 @@ impl Work<'_> {
     ) -> Result<usize> {
         let sequences = sequences(reference, examples, "calibrate")?;
         let all: Vec<&ClefSequence> = sequences.iter().collect();
+        let read: Vec<bool> = sequences.iter().flat_map(read).collect();
         let batch = reference.pack(&all)?;
         let tokens = batch.sizes.tokens;
         if tokens > MOST_TOKENS {
@@ -193,7 +217,14 @@ impl Work<'_> {
                         .ok_or_else(|| Error::Internal(format!("the graph has no tensor {}", stage.input)))
                 };
                 let (own, other) = (input(&own)?, input(&other)?);
-                self.stage(stage, own, other)?;
+                let inputs = Inputs {
+                    width: stage.channels.len(),
+                    found: own,
+                    reference: other,
+                    channels: stage.channels.clone(),
+                    read: read.clone(),
+                };
+                self.stage(stage, &inputs, said)?;
             }
             let model = self.model()?;
             let place = format!("layer.{layer}.out");
@@ -208,24 +239,58 @@ impl Work<'_> {
     }
 
     /// Quantizes the matrices of one input.
-    fn stage(&mut self, stage: &Stage, found: Vec<f32>, reference: Vec<f32>) -> Result<()> {
-        let width = stage.channels.len();
-        let mut matrices = Vec::with_capacity(stage.modules.len());
-        for module in &stage.modules {
-            let name = format!("{module}.weight");
-            let original = self.partial.base.0.tensor(&name)?.to_f32();
-            let rows = original.len() / width.max(1);
-            matrices.push(Matrix { module: module.clone(), rows, weight: original.clone(), original });
+    fn stage(&mut self, stage: &Stage, inputs: &Inputs, said: &mut dyn FnMut(&str)) -> Result<()> {
+        let matrices: Vec<Matrix> =
+            stage.modules.iter().map(|m| self.matrix(m, inputs.width)).collect::<Result<_>>()?;
+        if !self.steps.smooth {
+            return self.quantize(stage, inputs, &matrices, None);
         }
-        let mut inputs = Inputs { width, found, reference, channels: stage.channels.clone() };
-        let scales = match self.steps.smooth {
-            true => linear::smooth(&mut inputs, &mut matrices, self.group)?,
-            false => None,
+        let Some(yardstick) = self.yardstick.clone().filter(|_| self.steps.search) else {
+            let scales = linear::nearest_products(inputs, &matrices, self.group)?;
+            return self.quantize(stage, inputs, &matrices, scales.as_deref());
         };
-        if let Some(scales) = &scales {
+        let mut best: Option<(f64, usize, Self)> = None;
+        let tried = linear::smoothings(inputs, &matrices);
+        for (i, scales) in std::iter::once(None).chain(tried.iter().map(Some)).enumerate() {
+            let mut with = self.clone();
+            with.quantize(stage, inputs, &matrices, scales.map(Vec::as_slice))?;
+            let apart = yardstick.apart(with.model()?)?.mean();
+            if best.as_ref().is_none_or(|(b, ..)| apart < *b) {
+                best = Some((apart, i, with));
+            }
+        }
+        if let Some((apart, i, with)) = best {
+            *self = with;
+            let how = match i {
+                0 => "not smoothed".to_owned(),
+                _ => format!("smoothed by {}", linear::ALPHAS[i - 1]),
+            };
+            said(&format!("{}: {how}, answers {apart:.5} apart", stage.name));
+        }
+        Ok(())
+    }
+
+    /// A matrix of the source.
+    fn matrix(&self, module: &str, width: usize) -> Result<Matrix> {
+        let original = self.partial.base.0.tensor(&format!("{module}.weight"))?.to_f32();
+        let rows = original.len() / width.max(1);
+        Ok(Matrix { module: module.to_owned(), rows, weight: original.clone(), original })
+    }
+
+    /// Quantizes the matrices of one input with some scales of its channels.
+    fn quantize(
+        &mut self,
+        stage: &Stage,
+        inputs: &Inputs,
+        matrices: &[Matrix],
+        scales: Option<&[f32]>,
+    ) -> Result<()> {
+        let (mut inputs, mut matrices) = (inputs.clone(), matrices.to_vec());
+        if let Some(scales) = scales {
+            linear::smooth(&mut inputs, &mut matrices, scales);
             self.fold(&stage.fold, scales)?;
         }
-        let coded = linear::quantize(&inputs, &matrices, scales.as_deref(), self.group, self.steps)?;
+        let coded = linear::quantize(&inputs, &matrices, scales, self.group, self.steps)?;
         for (matrix, coded) in matrices.into_iter().zip(coded) {
             if self.coded_modules.contains(&matrix.module) {
                 self.partial.coded.insert(matrix.module.clone(), coded);
@@ -235,6 +300,18 @@ impl Work<'_> {
             self.weights.insert(matrix.module, matrix.weight);
         }
         Ok(())
+    }
+
+    /// The model with the codes of the scheme without any step.
+    fn naive(&self) -> Result<Clef> {
+        let mut naive = Partial { changed: BTreeMap::new(), coded: BTreeMap::new(), ..self.partial.clone() };
+        for module in &self.coded_modules {
+            let view = self.partial.base.0.tensor(&format!("{module}.weight"))?;
+            let matrix = self.matrix(module, view.shape.last().copied().unwrap_or(1))?;
+            let width = matrix.original.len() / matrix.rows.max(1);
+            naive.coded.insert(module.clone(), linear::naive(&matrix, width, self.group));
+        }
+        naive.model(self.files, self.expected, self.options.scheme)
     }
 
     /// A matrix as numbers that are not the source's.
@@ -280,105 +357,11 @@ impl Work<'_> {
         }
         Ok(())
     }
-
-    /// Leaves the products as they were whose codes cost the logits of the selection set most; their names.
-    fn rescue(
-        &mut self,
-        reference: &Clef,
-        examples: &[Example],
-        said: &mut dyn FnMut(&str),
-    ) -> Result<Vec<String>> {
-        if self.steps.rescue == 0 {
-            return Ok(Vec::new());
-        }
-        let sequences = sequences(reference, examples, "select")?;
-        let wanted = logits(reference.clone(), &sequences)?;
-        let apart = |model: Clef| -> Result<f64> {
-            let found = logits(model, &sequences)?;
-            let sum: f64 = found.iter().zip(&wanted).map(|(a, b)| relative_l2(a, b)).sum();
-            Ok(sum / sequences.len().max(1) as f64)
-        };
-        let with_all = apart(self.model()?)?;
-        let mut gains = Vec::new();
-        for stage in stages::stages(&reference.config().text) {
-            let before = self.partial.clone();
-            if !self.uncode(&stage) {
-                continue;
-            }
-            gains.push((with_all - apart(self.model()?)?, stage));
-            self.partial = before;
-        }
-        gains.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut rescued = Vec::new();
-        // What does not help is no rescue.
-        for (gain, stage) in gains.into_iter().filter(|(gain, _)| *gain > 0.0).take(self.steps.rescue) {
-            self.uncode(&stage);
-            said(&format!("{} stays as it was: logits {gain:.5} nearer alone", stage.name));
-            rescued.push(stage.name);
-        }
-        Ok(rescued)
-    }
-
-    /// Makes the codes of a product numbers again; whether there were any.
-    fn uncode(&mut self, stage: &Stage) -> bool {
-        let mut any = false;
-        for module in &stage.modules {
-            if self.partial.coded.remove(module).is_some() {
-                any = true;
-                if let Some(weight) = self.weights.get(module).cloned() {
-                    self.leave(module, weight);
-                }
-            }
-        }
-        any
-    }
-
-    /// Both ways of quantizing against the unquantized model.
-    fn measure(&self, reference: &Clef, report: &[Example], said: &mut dyn FnMut(&str)) -> Result<Measured> {
-        said("measuring on the report set");
-        let mut naive = Partial { changed: BTreeMap::new(), coded: BTreeMap::new(), ..self.partial.clone() };
-        for module in &self.coded_modules {
-            let name = format!("{module}.weight");
-            let view = self.partial.base.0.tensor(&name)?;
-            let width = view.shape.last().copied().unwrap_or(1);
-            let original = view.to_f32();
-            let rows = original.len() / width.max(1);
-            let matrix = Matrix { module: module.clone(), rows, weight: original.clone(), original };
-            let inputs =
-                Inputs { width, found: Vec::new(), reference: Vec::new(), channels: (0..width).collect() };
-            let coded = linear::quantize(&inputs, &[matrix], None, self.group, Steps::NONE)?;
-            naive.coded.extend(coded.into_iter().map(|c| (module.clone(), c)));
-        }
-        let naive = naive.model(self.files, self.expected, self.options.scheme)?;
-        Ok(Measured {
-            naive: compared(naive, reference, report)?,
-            calibrated: compared(self.model()?, reference, report)?,
-        })
-    }
-}
-
-/// A model against the unquantized one.
-fn compared(model: Clef, reference: &Clef, examples: &[Example]) -> Result<Comparison> {
-    let (mut own, mut other) = (engine(model)?, engine(reference.clone())?);
-    let limits = Limits { drift_examples: 0, timed_examples: 0, ..Limits::default() };
-    let found = pollster::block_on(evaluate(&mut own, Some(&mut other), examples, limits, &mut |_, _| {}))?;
-    if let Some(skipped) = found.skipped.first() {
-        return Err(Error::invalid("report", format!("{}: {}", skipped.id, skipped.reason)));
-    }
-    summarize(examples, &found, None)
-        .total
-        .comparison
-        .ok_or_else(|| Error::Internal("nothing was compared".to_owned()))
 }
 
 fn engine(model: Clef) -> Result<Engine<CpuBackend, Clef>> {
     let options = EngineOptions { max_tokens: model.longest(), ..EngineOptions::default() };
     Engine::with_model(CpuBackend::new(), model, options, &mut |_, _| {})
-}
-
-fn logits(model: Clef, sequences: &[ClefSequence]) -> Result<Vec<Vec<f32>>> {
-    let all: Vec<&ClefSequence> = sequences.iter().collect();
-    pollster::block_on(engine(model)?.logits(&all))
 }
 
 /// The examples as sequences.
@@ -389,6 +372,16 @@ fn sequences(model: &Clef, examples: &[Example], set: &str) -> Result<Vec<ClefSe
             .map_err(|error| Error::invalid(set, format!("{}: {error}", e.id)))
     };
     examples.iter().map(one).collect()
+}
+
+/// Which tokens the head reads by themselves: those of questions and options, and the last.
+fn read(sequence: &ClefSequence) -> Vec<bool> {
+    let mut read = vec![false; Clef::tokens(sequence)];
+    Clef::answer_rows(sequence).into_iter().for_each(|row| read[row] = true);
+    if let Some(last) = read.last_mut() {
+        *last = true;
+    }
+    read
 }
 
 /// The input of the first layer, which is the same in both models.
@@ -414,71 +407,4 @@ fn replayed(
     let made = blocks.replay(layer, (graph, model.weights()), batch, input)?;
     let made = made.ok_or_else(|| Error::Internal(format!("layer {layer} cannot be run alone")))?;
     Ok(made.into_iter().map(|(id, values)| (graph.tensor(id).name.clone(), values)).collect())
-}
-
-/// What the new folder says of its calibration.
-fn notes(
-    steps: Steps,
-    sets: Sets<'_>,
-    tokens: usize,
-    rescued: &[String],
-    measured: Option<&Measured>,
-) -> Notes {
-    let set = |examples: &[Example]| json!({"examples": examples.len(), "digest": sets::digest(examples).to_string()});
-    let mut provenance = json!({
-        "steps": steps.to_string(),
-        "version": VERSION,
-        "tokens": tokens,
-        "calibrate": set(sets.calibrate),
-        "select": set(sets.select),
-        "report": set(sets.report),
-        "rescued": rescued,
-    });
-    let mut card = format!(
-        "Calibrated with the steps `{steps}` on {} examples ({tokens} tokens).\n",
-        sets.calibrate.len()
-    );
-    if !rescued.is_empty() {
-        card.push_str(&format!(
-            "Left as they were, chosen on {} others: {}.\n",
-            sets.select.len(),
-            rescued.join(", ")
-        ));
-    }
-    if let Some(measured) = measured {
-        provenance["measured"] = json!({"naive": measured.naive, "calibrated": measured.calibrated});
-        card.push_str(&format!(
-            "\nMeasured on {} held-out examples against the unquantized model, the same scheme without calibration beside it:\n\n{}",
-            sets.report.len(),
-            measured.table()
-        ));
-    }
-    Notes { provenance, card }
-}
-
-impl Measured {
-    /// As a table in Markdown.
-    pub fn table(&self) -> String {
-        let mut out = String::from("| | not calibrated | calibrated | change |\n| --- | --- | --- | --- |\n");
-        let agreement = |c: &Comparison| format!("{}/{}", c.agreement.agreeing, c.agreement.of);
-        let change = self.calibrated.agreement.agreeing as i64 - self.naive.agreement.agreeing as i64;
-        out.push_str(&format!(
-            "| decisions that agree | {} | {} | {change:+} |\n",
-            agreement(&self.naive),
-            agreement(&self.calibrated)
-        ));
-        for (name, f) in [
-            (
-                "mean relative logit L2",
-                (|c| c.logit_l2) as fn(&Comparison) -> Option<dikast_eval::Difference>,
-            ),
-            ("mean relative hidden L2", |c| c.hidden_l2),
-        ] {
-            if let (Some(a), Some(b)) = (f(&self.naive), f(&self.calibrated)) {
-                let change = 100.0 * (b.mean / a.mean - 1.0);
-                out.push_str(&format!("| {name} | {:.5} | {:.5} | {change:+.1} % |\n", a.mean, b.mean));
-            }
-        }
-        out
-    }
 }

@@ -52,6 +52,19 @@ pub(super) fn disjoint(sets: &[(&str, &[Example])]) -> Result<()> {
     Ok(())
 }
 
+/// A calibration set without what is held back to choose by: the examples about every fifth thing.
+pub(super) fn held_back(examples: &[Example]) -> (Vec<Example>, Vec<Example>) {
+    /// One in so many.
+    const SHARE: usize = 5;
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let (held, own) = examples.iter().cloned().partition(|example| {
+        let next = places.len();
+        let place = *places.entry(about(example).to_string()).or_insert(next);
+        place % SHARE == SHARE - 1
+    });
+    (own, held)
+}
+
 /// The digest of what a set asks, for the record.
 pub(super) fn digest(examples: &[Example]) -> Digest {
     let lines: String = examples.iter().map(|e| format!("{} {}\n", e.id, about(e))).collect();
