@@ -73,7 +73,7 @@ fn elsewhere(test: &str, settings: &str) -> bool {
 }
 
 fn options() -> CudaOptions {
-    // What a card does not do by default is tested here.
+    // Named, so that they are tested whatever the defaults are; those of large tiles are among the exits.
     CudaOptions {
         poison: true,
         warpgroups: true,
